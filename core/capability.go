@@ -1,0 +1,4 @@
+package core
+
+// Capability is the document of a capability message.
+type Capability struct{}
