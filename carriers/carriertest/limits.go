@@ -1,0 +1,85 @@
+package carriertest
+
+import (
+	"slices"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+func limitChecks() []check {
+	return []check{
+		{"what is declared makes sense", nil, checkDeclaration},
+		{"a payload over the limit is refused, and the next passes", []ability{bounded}, checkTooLarge},
+		{"as many sends are under way as declared", []ability{withholds}, checkInFlight},
+		{"an oversize frame is offered with its size, and the next passes", []ability{oversize}, checkOversize},
+	}
+}
+
+func ackKinds() []core.AckKind {
+	return []core.AckKind{
+		core.AckNATSFlush, core.AckJetStreamPubAck, core.AckMQTTPubAck, core.AckHTTP2xx,
+		core.AckHTTPCursor, core.AckStdioWrite, core.AckStdioAck,
+	}
+}
+
+func checkDeclaration(r *rig) {
+	l := r.limits
+	if l.MaxPayload < 0 || l.InFlight < 1 || l.Guarantee == "" {
+		r.Errorf("limits %+v: want a size that is not negative, at least one send in flight and a guarantee", l)
+	}
+	if sends(r.subject) && !slices.Contains(ackKinds(), l.AckKind) {
+		r.Errorf("the kind of acknowledgement %q is none of the port's", l.AckKind)
+	}
+	if r.Carrier.Limits() != l {
+		r.Errorf("the limits changed from %+v to %+v", l, r.Carrier.Limits())
+	}
+	names := map[string]bool{}
+	for _, link := range r.Carrier.Links() {
+		if names[link.Name] {
+			r.Errorf("two links are called %q", link.Name)
+		}
+		names[link.Name] = true
+	}
+}
+
+func checkTooLarge(r *rig) {
+	r.start()
+	to := r.Recipients[0]
+	workspace, channel := conversation(to)
+	key := r.newKey()
+	big := r.outboundBytes(to, key, sized(key, workspace, channel, r.limits.MaxPayload+1))
+	if got := r.failure(r.send(big)); got.Code != core.CodeTooLarge {
+		r.Errorf("a payload over the limit failed with %q, want %q: %v", got.Code, core.CodeTooLarge, got)
+	}
+	r.mustSend(r.outbound(to))
+}
+
+func checkInFlight(r *rig) {
+	r.start()
+	to := r.Recipients[0]
+	r.withhold(to)
+	var sent []*send
+	for range min(r.limits.InFlight, 64) {
+		sent = append(sent, r.send(r.outbound(to)))
+	}
+	r.until("all sends that may be under way come out without an acknowledgement", func() bool {
+		return len(r.receivedOrder(to)) == len(sent)
+	})
+}
+
+func checkOversize(r *rig) {
+	r.start()
+	for _, arrival := range r.Arrivals {
+		f := r.frame(arrival)
+		f.Payload = sized(f.Key, testWorkspace, testChannel, r.MaxEnvelopeBytes+1)
+		r.put(f)
+		o := r.expect(f)
+		if size := max(o.Size, int64(len(o.copy))); size != int64(len(f.Payload)) {
+			r.Errorf("a frame of %d bytes was offered as one of %d", len(f.Payload), size)
+		}
+		r.settle(o, rejected())
+		next := r.frame(arrival)
+		r.put(next)
+		r.settle(r.expect(next), committed)
+	}
+}
