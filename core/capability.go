@@ -1,21 +1,74 @@
 package core
 
-// Capability is the document of a capability message.
-type Capability struct {
-	ID      string
-	Summary string
-	Outcome string
-	Version string
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
-	ContextNeeded     []string
-	ArtifactsExpected []string
-	ExecutionOutline  []string
-	Constraints       []string
-	Examples          []string
-	Requirements      []string
+// canonical is a capability as its digest sees it (section 2 of
+// docs/protocol.md): these members in this order, written as encoding/json
+// writes them.
+type canonical struct {
+	ID                string   `json:"id"`
+	Summary           string   `json:"summary"`
+	Outcome           string   `json:"outcome"`
+	Version           string   `json:"version,omitempty"`
+	ContextNeeded     []string `json:"context_needed,omitempty"`
+	ArtifactsExpected []string `json:"artifacts_expected,omitempty"`
+	ExecutionOutline  []string `json:"execution_outline,omitempty"`
+	Constraints       []string `json:"constraints,omitempty"`
+	Examples          []string `json:"examples,omitempty"`
+	Requirements      []string `json:"requirements,omitempty"`
+}
 
-	// Digest is the digest that the document claims.
-	Digest string
-	// Raw is the document as it came.
-	Raw []byte
+// CapabilityDigest gives the digest of a capability document, "sha256:" and 64
+// hex digits. A digest that the document carries is not looked at. The error is
+// a *Rejection and says why the bytes are no capability document.
+func CapabilityDigest(raw []byte) (string, error) {
+	raw = bytes.Trim(raw, " \t\r\n")
+	if rej := checkStrict(raw); rej != nil {
+		return "", rej
+	}
+	if t := twin(raw, capabilityNames); t != "" {
+		return "", twinRefusal(t)
+	}
+	c, fault := readCapability(raw)
+	if fault != "" {
+		return "", badBody(fault)
+	}
+	return c.digest(), nil
+}
+
+func (c *Capability) digest() string {
+	// Strings and lists of strings cannot fail to encode.
+	form, _ := json.Marshal(canonical{
+		ID:                strings.TrimSpace(c.ID),
+		Summary:           strings.TrimSpace(c.Summary),
+		Outcome:           strings.TrimSpace(c.Outcome),
+		Version:           strings.TrimSpace(c.Version),
+		ContextNeeded:     trimmed(c.ContextNeeded),
+		ArtifactsExpected: trimmed(c.ArtifactsExpected),
+		ExecutionOutline:  trimmed(c.ExecutionOutline),
+		Constraints:       trimmed(c.Constraints),
+		Examples:          trimmed(c.Examples),
+		Requirements:      slices.Sorted(slices.Values(trimmed(c.Requirements))),
+	})
+	sum := sha256.Sum256(form)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// trimmed gives the entries without white space around them, and without those
+// that are blank.
+func trimmed(list []string) []string {
+	var kept []string
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }

@@ -1,7 +1,5 @@
 package core
 
-import "time"
-
 // Protocol is the one value of the envelope's protocol field.
 const Protocol = "compozy-network/v0"
 
@@ -16,6 +14,10 @@ const (
 
 // Envelope holds the fields that the gateway reads, and in Raw the bytes that
 // it stores and forwards. A field that is absent or null is its zero value.
+//
+// Raw, Body, Ext, Proof and the Raw of a card or capability are slices of the
+// bytes that were given to Parse; whoever holds an Envelope must not change
+// them. The strings are copies.
 type Envelope struct {
 	Protocol    string
 	ID          string
@@ -63,12 +65,18 @@ type Envelope struct {
 	// Raw is the envelope's bytes as they came, without the white space around
 	// the object.
 	Raw []byte
+
+	// emptySurface says that surface, thread_id or direct_id was given as an
+	// empty string, which is neither absent nor allowed.
+	emptySurface bool
 }
 
 // Receipt is the body of a receipt.
 type Receipt struct {
-	ForID      string
-	Status     ReceiptStatus
+	ForID  string
+	Status ReceiptStatus
+	// ReasonCode is empty where the receipt gives none. It need not be one of
+	// the codes that the gateway itself uses.
 	ReasonCode string
 	Detail     string
 }
@@ -81,10 +89,16 @@ type Trace struct {
 // Whois is the body of a whois. The card of a response stands in
 // Envelope.Card.
 type Whois struct {
-	// Type is "request" or "response".
+	// Type is WhoisRequest or WhoisResponse.
 	Type  string
 	Query string
 }
+
+// The types of a whois.
+const (
+	WhoisRequest  = "request"
+	WhoisResponse = "response"
+)
 
 // PeerCard is what a peer says of itself. It is a claim and never grants
 // anything.
@@ -99,28 +113,23 @@ type PeerCard struct {
 	Raw []byte
 }
 
-// FreshnessPolicy bounds how old, how far ahead and how long-lived an envelope
-// may be.
-type FreshnessPolicy struct {
-	MaxReplayAge time.Duration
-	MaxLifetime  time.Duration
-}
+// Capability is the document of a capability message, as the sender wrote it:
+// nothing is trimmed, dropped or sorted (that is done for the digest alone).
+type Capability struct {
+	ID      string
+	Summary string
+	Outcome string
+	Version string
 
-// Container is the thread or direct room that a message belongs to. Its zero
-// value is no container.
-type Container struct {
-	Surface Surface
-	// ID is the thread_id or the direct_id.
-	ID string
-}
+	ContextNeeded     []string
+	ArtifactsExpected []string
+	ExecutionOutline  []string
+	Constraints       []string
+	Examples          []string
+	Requirements      []string
 
-// Container gives the thread or room of a conversation kind.
-func (e *Envelope) Container() Container {
-	switch e.Surface {
-	case SurfaceThread:
-		return Container{SurfaceThread, e.ThreadID}
-	case SurfaceDirect:
-		return Container{SurfaceDirect, e.DirectID}
-	}
-	return Container{}
+	// Digest is the digest that the document claims; CheckBody has compared it.
+	Digest string
+	// Raw is the document as it came.
+	Raw []byte
 }

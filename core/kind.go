@@ -13,6 +13,25 @@ const (
 	KindTrace      Kind = "trace"
 )
 
+// Kinds lists every kind, in the order of section 1 of docs/protocol.md. The
+// slice is the caller's own.
+func Kinds() []Kind {
+	return []Kind{KindGreet, KindWhois, KindSay, KindCapability, KindReceipt, KindTrace}
+}
+
+// Valid reports whether k is one of the six kinds.
+func (k Kind) Valid() bool { return k.Conversation() || k == KindGreet || k == KindWhois }
+
+// Conversation reports whether messages of the kind belong to a thread or a
+// direct room.
+func (k Kind) Conversation() bool {
+	switch k {
+	case KindSay, KindCapability, KindReceipt, KindTrace:
+		return true
+	}
+	return false
+}
+
 // ReceiptStatus is the closed set of a receipt's status.
 type ReceiptStatus string
 
@@ -26,6 +45,15 @@ const (
 	ReceiptCanceled    ReceiptStatus = "canceled"
 )
 
+// ReceiptStatuses lists every status of a receipt. The slice is the caller's
+// own.
+func ReceiptStatuses() []ReceiptStatus {
+	return []ReceiptStatus{
+		ReceiptAccepted, ReceiptRejected, ReceiptDuplicate,
+		ReceiptExpired, ReceiptUnsupported, ReceiptCanceled,
+	}
+}
+
 // WorkState is the closed set of the states of a work unit.
 type WorkState string
 
@@ -38,6 +66,14 @@ const (
 	WorkFailed     WorkState = "failed"
 	WorkCanceled   WorkState = "canceled"
 )
+
+// WorkStates lists every state of a work unit. The slice is the caller's own.
+func WorkStates() []WorkState {
+	return []WorkState{
+		WorkSubmitted, WorkWorking, WorkNeedsInput,
+		WorkCompleted, WorkFailed, WorkCanceled,
+	}
+}
 
 // Terminal reports whether nothing can change the state any more.
 func (s WorkState) Terminal() bool {

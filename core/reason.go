@@ -3,7 +3,7 @@ package core
 // Reason is a code of the protocol's closed list of refusal reasons.
 type Reason string
 
-// The reason codes that the gateway uses (section 2 of the protocol page).
+// The reason codes that the gateway uses (section 2 of docs/protocol.md).
 const (
 	ReasonMalformed             Reason = "malformed"
 	ReasonExpired               Reason = "expired"
@@ -21,6 +21,18 @@ const (
 	ReasonWorkContainerMismatch Reason = "work_container_mismatch"
 	ReasonLegacyFieldRejected   Reason = "legacy_field_rejected"
 )
+
+// ReasonCodes lists every reason code that the gateway uses. The slice is the
+// caller's own.
+func ReasonCodes() []Reason {
+	return []Reason{
+		ReasonMalformed, ReasonExpired, ReasonDuplicate, ReasonUnsupportedKind,
+		ReasonUnsupportedProfile, ReasonVerificationFailed, ReasonNotTarget,
+		ReasonNotFound, ReasonBusy, ReasonInternal, ReasonInvalidSurface,
+		ReasonConversationNotFound, ReasonWorkClosed, ReasonWorkContainerMismatch,
+		ReasonLegacyFieldRejected,
+	}
+}
 
 // Step is a step of the order of validation. The first step that fails names
 // the one reason.
@@ -51,4 +63,10 @@ type Rejection struct {
 	TooLarge bool
 }
 
+// malformed is the refusal of most faults.
+func malformed(step Step, detail string) *Rejection {
+	return &Rejection{Step: step, Reason: ReasonMalformed, Detail: detail}
+}
+
+// Error is the reason and the detail.
 func (r *Rejection) Error() string { return string(r.Reason) + ": " + r.Detail }
