@@ -9,6 +9,9 @@ import (
 // ErrNotFound says that nothing of that name is known.
 var ErrNotFound = errors.New("not found")
 
+// ErrExpired says that a message may not be delivered any more.
+var ErrExpired = errors.New("expired")
+
 // ErrStopping says that the gateway is shutting down and takes nothing more.
 var ErrStopping = errors.New("the gateway is stopping")
 
