@@ -154,6 +154,10 @@ type Attachment struct {
 	// Push says how deliveries reach the peer: true, the gateway calls the
 	// carrier's Send; false, somebody pulls them (an inbox).
 	Push bool
+	// Principal is the Principal.Name of who attaches it, empty where the carrier
+	// has none. A reserved peer id is attached by its own principal only, or
+	// ErrForbidden.
+	Principal string
 }
 
 // Link is a standing destination of a carrier.

@@ -12,6 +12,9 @@ var ErrNotFound = errors.New("not found")
 // ErrExpired says that a message may not be delivered any more.
 var ErrExpired = errors.New("expired")
 
+// ErrForbidden says that the asker may not do this.
+var ErrForbidden = errors.New("not allowed")
+
 // ErrStopping says that the gateway is shutting down and takes nothing more.
 var ErrStopping = errors.New("the gateway is stopping")
 
