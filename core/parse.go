@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -23,7 +24,7 @@ const maxDepth = 64
 // The envelope refers to raw instead of copying it; raw must not be changed
 // afterwards. Size is not limited here.
 func Parse(raw []byte) (*Envelope, *Rejection) {
-	raw = bytes.Trim(raw, " \t\r\n")
+	raw = slices.Clip(bytes.Trim(raw, " \t\r\n"))
 	if rej := checkStrict(raw); rej != nil {
 		return nil, rej
 	}
