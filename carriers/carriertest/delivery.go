@@ -26,37 +26,29 @@ func deliveryChecks() []check {
 
 func checkBytesIn(r *rig) {
 	r.start()
+	cases := append(oddities(), odd{"200 KiB", func(key string) []byte {
+		return sized(key, testWorkspace, testChannel, 200<<10)
+	}})
+	if !r.LineFramed {
+		cases = append(cases, odd{"line breaks", lineBreaks})
+	}
+	if r.MaxEnvelopeBytes > 0 {
+		cases = append(cases, odd{"largest", func(key string) []byte {
+			return sized(key, testWorkspace, testChannel, r.MaxEnvelopeBytes)
+		}})
+	}
 	for _, arrival := range r.Arrivals {
-		for name, raw := range r.oddFrames(arrival) {
-			r.put(raw)
-			o := r.expect(raw)
-			if !bytes.Equal(o.copy, raw.Payload) {
-				r.Errorf("%s, %s arrival: %s", name, arrival, difference(o.copy, raw.Payload))
+		for _, c := range cases {
+			f := r.frame(arrival)
+			f.Payload = c.payload(f.Key)
+			r.put(f)
+			o := r.expect(f)
+			if !bytes.Equal(o.copy, f.Payload) {
+				r.Errorf("%s, %s arrival: %s", c.name, arrival, difference(o.copy, f.Payload))
 			}
 			r.settle(o, committed)
 		}
 	}
-}
-
-// oddFrames are the frames of checkBytesIn by name.
-func (r *rig) oddFrames(arrival core.Arrival) map[string]Frame {
-	frames := map[string]Frame{}
-	add := func(name string, payload func(key string) []byte) {
-		f := r.frame(arrival)
-		f.Payload = payload(f.Key)
-		frames[name] = f
-	}
-	for name := range oddBytes("") {
-		add(name, func(key string) []byte { return oddBytes(key)[name] })
-	}
-	if !r.LineFramed {
-		add("line breaks", lineBreaks)
-	}
-	add("200 KiB", func(key string) []byte { return sized(key, testWorkspace, testChannel, 200<<10) })
-	if r.MaxEnvelopeBytes > 0 {
-		add("largest", func(key string) []byte { return sized(key, testWorkspace, testChannel, r.MaxEnvelopeBytes) })
-	}
-	return frames
 }
 
 func checkArrival(r *rig) {
@@ -163,38 +155,32 @@ func checkBackPressure(r *rig) {
 
 func checkBytesOut(r *rig) {
 	r.start()
+	largest := 1 << 20
+	if r.limits.MaxPayload > 0 {
+		largest = min(largest, r.limits.MaxPayload)
+	}
 	for _, to := range r.Recipients {
-		for name, raw := range r.oddMessages(to) {
-			out := r.outboundBytes(to, keyIn(raw), raw)
+		workspace, channel := conversation(to)
+		cases := append(oddities(), odd{"line breaks", lineBreaks}, odd{"largest", func(key string) []byte {
+			return sized(key, workspace, channel, largest)
+		}})
+		for _, c := range cases {
+			out := r.outbound(to)
+			raw := c.payload(out.Envelope.ID)
+			out.Envelope.Raw = bytes.Clone(raw)
 			r.mustSend(out)
 			want := raw
 			if r.LineFramed {
 				want = oneLine(raw)
 			}
 			if got := r.awaitReceived(out); !bytes.Equal(got.Payload, want) {
-				r.Errorf("%s, to %s: %s", name, to, difference(got.Payload, want))
+				r.Errorf("%s, to %s: %s", c.name, to, difference(got.Payload, want))
 			}
 			if !bytes.Equal(out.Envelope.Raw, raw) {
-				r.Errorf("%s, to %s: Send changed the payload that it was given", name, to)
+				r.Errorf("%s, to %s: Send changed the payload that it was given", c.name, to)
 			}
 		}
 	}
-}
-
-// oddMessages are the payloads of checkBytesOut by name.
-func (r *rig) oddMessages(to core.Recipient) map[string][]byte {
-	workspace, channel := conversation(to)
-	messages := oddBytes(r.newKey())
-	for name := range messages {
-		messages[name] = oddBytes(r.newKey())[name]
-	}
-	messages["line breaks"] = lineBreaks(r.newKey())
-	largest := 1 << 20
-	if r.limits.MaxPayload > 0 {
-		largest = min(largest, r.limits.MaxPayload)
-	}
-	messages["largest"] = sized(r.newKey(), workspace, channel, largest)
-	return messages
 }
 
 func checkOrderOut(r *rig) {

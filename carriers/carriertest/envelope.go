@@ -65,20 +65,27 @@ func sized(key, workspace, channel string, n int) []byte {
 	return say(key, workspace, channel, "", strings.Repeat("x", max(0, n-plain)))
 }
 
-// oddBytes are envelopes that a careless carrier would not pass on as they are,
-// by what is odd about them. Each holds the key once.
-func oddBytes(key string) map[string][]byte {
-	line := func(rest string) []byte {
-		return []byte(`{"protocol":"` + core.Protocol + `","id":"` + key + `",` + rest + `}`)
+// odd is an envelope that a careless carrier would not pass on as it is.
+type odd struct {
+	name    string
+	payload func(key string) []byte
+}
+
+// oddities are what is odd about the bytes of an envelope.
+func oddities() []odd {
+	with := func(rest string) func(string) []byte {
+		return func(key string) []byte {
+			return []byte(`{"protocol":"` + core.Protocol + `","id":"` + key + `",` + rest + `}`)
+		}
 	}
-	return map[string][]byte{
-		"numbers":     line(`"ext":{"a":1.10,"b":1e400,"c":9007199254740993,"d":-0,"e":1E+2}`),
-		"escapes":     line(`"body":{"text":"\u0041\/\b\f\u00e9\ud83d\ude00\u2028"}`),
-		"key order":   []byte(`{"ts":1,"zeta":0,"protocol":"` + core.Protocol + `","id":"` + key + `","alpha":{"z":1,"a":2},"kind":"say"}`),
-		"unicode":     line(`"body":{"text":"žluťoučký 工作 😀 ` + "\u2028\u2029\ufeff" + `"}`),
-		"markup":      line(`"body":{"text":"<a href='x'>&amp;</a> %41 %%s ${HOME} \\r\\n"}`),
-		"inner space": line("\t \"body\" :\t{ \"text\" :  \"x\" } , \"ext\":{ } "),
-		"nulls":       line(`"to":null,"proof":{"sig":null},"":""`),
+	return []odd{
+		{"numbers", with(`"ext":{"a":1.10,"b":1e400,"c":9007199254740993,"d":-0,"e":1E+2}`)},
+		{"escapes", with(`"body":{"text":"\u0041\/\b\f\u00e9\ud83d\ude00\u2028"}`)},
+		{"key order", with(`"zeta":0,"alpha":{"z":1,"a":2},"kind":"say"`)},
+		{"unicode", with(`"body":{"text":"žluťoučký 工作 😀 ` + "\u2028\u2029\ufeff" + `"}`)},
+		{"markup", with(`"body":{"text":"<a href='x'>&amp;</a> %41 %%s ${HOME} \\r\\n"}`)},
+		{"inner space", with("\t \"body\" :\t{ \"text\" :  \"x\" } , \"ext\":{ } ")},
+		{"nulls", with(`"to":null,"proof":{"sig":null},"":""`)},
 	}
 }
 
@@ -106,13 +113,6 @@ func (r *rig) outbound(to core.Recipient) core.Outbound {
 		Surface: core.SurfaceThread, ThreadID: "thread_conformance", From: testSender, To: to.Peer,
 		TS: time.Now().Unix(), Text: "hello", Raw: say(key, workspace, channel, to.Peer, "hello"),
 	})
-}
-
-// outboundBytes builds a delivery of the bytes, which hold the key.
-func (r *rig) outboundBytes(to core.Recipient, key string, raw []byte) core.Outbound {
-	out := r.outbound(to)
-	out.Envelope.ID, out.Envelope.Raw = key, raw
-	return out
 }
 
 func (r *rig) deliver(to core.Recipient, e *core.Envelope) core.Outbound {

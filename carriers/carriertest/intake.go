@@ -266,19 +266,5 @@ func (in *intake) knownBefore(o *offer) *core.Settlement {
 	return &core.Settlement{Verdict: core.VerdictCommitted, ID: o.key, Seq: 1, CommittedAt: time.Now(), Duplicate: true}
 }
 
-// abandon settles what is left with the verdict that acknowledges nothing, as a
-// gateway that stops may do after the carrier has ended.
-func (in *intake) abandon() {
-	in.mu.Lock()
-	left := slices.Clone(in.offers[in.settled:])
-	for _, o := range left {
-		if o.verdict == nil {
-			o.verdict = &core.Settlement{ID: o.key}
-		}
-	}
-	in.settled = len(in.offers)
-	in.mu.Unlock()
-	for _, o := range left {
-		o.settle(*o.verdict)
-	}
-}
+// abandon settles what is left with the verdict that acknowledges nothing.
+func (in *intake) abandon() { in.settlePending(core.Settlement{}) }

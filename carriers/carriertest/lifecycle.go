@@ -33,6 +33,9 @@ func checkStates(r *rig) {
 	if s := r.Carrier.Status().State; s != core.StateStopped {
 		r.Errorf("the state after Run is %q, want %q", s, core.StateStopped)
 	}
+	if r.runErr != nil {
+		r.Errorf("Run returned %v after the end of its context, want nil", r.runErr)
+	}
 }
 
 func checkLastTimes(r *rig) {
@@ -67,7 +70,7 @@ func checkStopSending(r *rig) {
 	r.start()
 	to := r.Recipients[0]
 	r.withhold(to)
-	s := r.send(r.outbound(to))
+	s := r.sendInTurn(r.outbound(to))[0]
 	r.awaitReceived(s.out)
 	r.stop()
 	r.failure(s)
@@ -108,8 +111,11 @@ func checkSecrets(r *rig) {
 	status := func(when string) { show("status "+when, fmt.Sprintf("%+v", r.Carrier.Status())) }
 	attempt := func(when string) {
 		if sends(r.subject) {
-			got := r.report(r.sendFor(2*r.Quiet, r.outbound(r.Recipients[0])))
-			show("send "+when, got.ack.Detail+describe(got.err))
+			s := r.sendFor(2*r.Quiet, r.outbound(r.Recipients[0]))
+			r.holdsWithin(r.Patience, func() bool { return len(s.reported()) > 0 })
+			for _, got := range s.reported() {
+				show("send "+when, got.ack.Detail+describe(got.err))
+			}
 		}
 	}
 	r.start()

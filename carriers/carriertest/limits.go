@@ -46,8 +46,8 @@ func checkTooLarge(r *rig) {
 	r.start()
 	to := r.Recipients[0]
 	workspace, channel := conversation(to)
-	key := r.newKey()
-	big := r.outboundBytes(to, key, sized(key, workspace, channel, r.limits.MaxPayload+1))
+	big := r.outbound(to)
+	big.Envelope.Raw = sized(big.Envelope.ID, workspace, channel, r.limits.MaxPayload+1)
 	if got := r.failure(r.send(big)); got.Code != core.CodeTooLarge {
 		r.Errorf("a payload over the limit failed with %q, want %q: %v", got.Code, core.CodeTooLarge, got)
 	}
@@ -58,10 +58,7 @@ func checkInFlight(r *rig) {
 	r.start()
 	to := r.Recipients[0]
 	r.withhold(to)
-	var sent []*send
-	for range min(r.limits.InFlight, 64) {
-		sent = append(sent, r.send(r.outbound(to)))
-	}
+	sent := r.sendInTurn(r.outbounds(to, 64)...)
 	r.until("all sends that may be under way come out without an acknowledgement", func() bool {
 		return len(r.receivedOrder(to)) == len(sent)
 	})

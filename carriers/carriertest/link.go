@@ -47,10 +47,7 @@ func checkCutInFlight(r *rig) {
 	r.start()
 	to := r.Recipients[0]
 	r.withhold(to)
-	var open []*send
-	for range min(r.limits.InFlight, 4) {
-		open = append(open, r.send(r.outbound(to)))
-	}
+	open := r.sendInTurn(r.outbounds(to, 4)...)
 	r.until("the messages come out", func() bool { return len(r.receivedOrder(to)) == len(open) })
 	r.Cut()
 	for _, s := range open {

@@ -30,15 +30,26 @@ type rig struct {
 func newRig(t T, f Fixture, before goleak.Option) *rig {
 	r := &rig{T: t, subject: subjectOf(f), in: newIntake(), before: before}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	t.Cleanup(func() {
-		r.cancel()
-		if r.ended != nil && !r.within(r.Patience, r.ended) {
-			r.Errorf("Run did not return within %v of the end of its context", r.Patience)
-		}
-		r.closeFarSide()
-		r.in.abandon()
-	})
+	t.Cleanup(r.end)
 	return r
+}
+
+// end ends what the check has left: the frames without a verdict, the carrier,
+// the far side.
+func (r *rig) end() {
+	abandoned := make(chan struct{})
+	go func() {
+		defer close(abandoned)
+		r.in.abandon()
+	}()
+	if !r.within(r.Patience, abandoned) {
+		r.Errorf("settle blocked for %v", r.Patience)
+	}
+	r.cancel()
+	if r.ended != nil && !r.within(r.Patience, r.ended) {
+		r.Errorf("Run did not return within %v of the end of its context", r.Patience)
+	}
+	r.closeFarSide()
 }
 
 func (r *rig) closeFarSide() {
@@ -95,9 +106,6 @@ func (r *rig) stop() {
 	if !r.within(r.Patience, r.ended) {
 		r.Fatalf("Run did not return within %v of the end of its context", r.Patience)
 	}
-	if r.runErr != nil {
-		r.Errorf("Run returned %v after the end of its context, want nil", r.runErr)
-	}
 }
 
 // inject puts a frame of the first arrival on the wire.
@@ -106,6 +114,18 @@ func (r *rig) inject() Frame {
 	f := r.frame(r.Arrivals[0])
 	r.put(f)
 	return f
+}
+
+// injectEach puts one frame of each arrival on the wire.
+func (r *rig) injectEach() []Frame {
+	r.Helper()
+	var frames []Frame
+	for _, arrival := range r.Arrivals {
+		f := r.frame(arrival)
+		r.put(f)
+		frames = append(frames, f)
+	}
+	return frames
 }
 
 // put puts the frame on the wire.

@@ -48,7 +48,8 @@ func (s *send) reported() []report {
 	return slices.Clone(s.reports)
 }
 
-// send calls Send with a context that lasts as long as the suite's patience.
+// send calls Send with a context that lasts as long as the suite's patience, and
+// waits until Send returns.
 func (r *rig) send(out core.Outbound) *send {
 	r.Helper()
 	return r.sendFor(r.Patience, out)
@@ -59,21 +60,49 @@ func (r *rig) send(out core.Outbound) *send {
 func (r *rig) sendFor(d time.Duration, out core.Outbound) *send {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
-	r.Cleanup(cancel)
-	return r.sendWith(ctx, out)
-}
-
-func (r *rig) sendWith(ctx context.Context, out core.Outbound) *send {
-	r.Helper()
-	s := &send{out: out, returned: make(chan struct{})}
-	go func() {
-		defer close(s.returned)
-		r.Carrier.Send(ctx, out, s.done)
-	}()
-	if !r.within(2*r.Patience, s.returned) {
+	s := r.calls(ctx, cancel, out)[0]
+	if !r.within(d+r.Patience, s.returned) {
 		r.Fatalf("Send of %s to %s did not return", out.Envelope.ID, out.Recipient)
 	}
 	return s
+}
+
+// sendInTurn calls Send for one message after the other and does not wait, for
+// Send may block while acknowledgements are missing.
+func (r *rig) sendInTurn(outs ...core.Outbound) []*send {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*r.Patience)
+	return r.calls(ctx, cancel, outs...)
+}
+
+// calls calls Send from a goroutine of its own, which ends with the check.
+func (r *rig) calls(ctx context.Context, cancel context.CancelFunc, outs ...core.Outbound) []*send {
+	var sent []*send
+	for _, out := range outs {
+		sent = append(sent, &send{out: out, returned: make(chan struct{})})
+	}
+	go func() {
+		for _, s := range sent {
+			r.Carrier.Send(ctx, s.out, s.done)
+			close(s.returned)
+		}
+	}()
+	r.Cleanup(func() {
+		cancel()
+		if last := sent[len(sent)-1]; !r.within(r.Patience, last.returned) {
+			r.Errorf("Send of %s did not return with the end of its context", last.out.Envelope.ID)
+		}
+	})
+	return sent
+}
+
+// outbounds builds as many deliveries as may be under way to the recipient, at
+// most n.
+func (r *rig) outbounds(to core.Recipient, n int) []core.Outbound {
+	var outs []core.Outbound
+	for range min(r.limits.InFlight, n) {
+		outs = append(outs, r.outbound(to))
+	}
+	return outs
 }
 
 // report waits for what is reported of the send.
@@ -209,10 +238,7 @@ func checkIndependent(r *rig) {
 	r.start()
 	mute, fine := r.Recipients[0], r.Recipients[1]
 	r.withhold(mute)
-	var waiting []*send
-	for range min(r.limits.InFlight, 8) {
-		waiting = append(waiting, r.send(r.outbound(mute)))
-	}
+	waiting := r.sendInTurn(r.outbounds(mute, 8)...)
 	for range 5 {
 		r.mustSend(r.outbound(fine))
 	}
@@ -235,6 +261,6 @@ func checkSendCancelled(r *rig) {
 	r.start()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	r.report(r.sendWith(ctx, r.outbound(r.Recipients[0])))
+	r.report(r.calls(ctx, cancel, r.outbound(r.Recipients[0]))[0])
 	r.mustSend(r.outbound(r.Recipients[0]))
 }

@@ -18,6 +18,7 @@ func settleChecks() []check {
 		{"a committed frame is acknowledged once", []ability{seesAcks}, checkCommittedAcked},
 		{"a duplicate is acknowledged", []ability{seesAcks}, checkDuplicateAcked},
 		{"an echo is acknowledged", []ability{seesAcks, native}, checkEchoAcked},
+		{"a parked frame is acknowledged", []ability{seesAcks}, checkParkedAcked},
 		{"a rejected frame is refused", []ability{seesAcks}, checkRejectedRefused},
 		{"a settled frame does not come again", []ability{redelivers}, checkSettledStays},
 		{"the zero verdict acknowledges nothing", []ability{seesAcks}, checkZeroVerdict},
@@ -33,6 +34,7 @@ func settleChecks() []check {
 var (
 	committed = core.Settlement{Verdict: core.VerdictCommitted}
 	duplicate = core.Settlement{Verdict: core.VerdictCommitted, Duplicate: true, Seq: 1}
+	parked    = core.Settlement{Verdict: core.VerdictCommitted, Parked: true}
 	echo      = core.Settlement{Verdict: core.VerdictCommitted, Echo: true, Seq: 1}
 	retry     = core.Settlement{Verdict: core.VerdictRetry, RetryAfter: time.Millisecond}
 )
@@ -58,26 +60,23 @@ func (r *rig) awaitResult(key string, want Result) {
 
 func checkNoEarlyAck(r *rig) {
 	r.start()
-	var offers []*offer
-	for range 5 {
-		_, o := r.exchange()
-		offers = append(offers, o)
-	}
-	for _, o := range offers {
-		r.never(r.Quiet/5, "frame "+o.key+" was acknowledged before it was settled", func() bool {
-			return len(settledResults(r.results(o.key))) > 0
+	for _, f := range r.injectEach() {
+		r.expect(f)
+		r.never(r.Quiet, "frame "+f.Key+" was acknowledged before it was settled", func() bool {
+			return len(settledResults(r.results(f.Key))) > 0
 		})
 	}
 }
 
 func checkCommittedAcked(r *rig) {
 	r.start()
-	f, o := r.exchange()
-	r.settle(o, committed)
-	r.awaitResult(f.Key, Acked)
-	r.never(r.Quiet, "a committed frame was acknowledged more than once", func() bool {
-		return len(settledResults(r.results(f.Key))) > 1
-	})
+	for _, f := range r.injectEach() {
+		r.settle(r.expect(f), committed)
+		r.awaitResult(f.Key, Acked)
+		r.never(r.Quiet, "a committed frame was acknowledged more than once", func() bool {
+			return len(settledResults(r.results(f.Key))) > 1
+		})
+	}
 }
 
 func checkDuplicateAcked(r *rig) {
@@ -95,15 +94,23 @@ func checkEchoAcked(r *rig) {
 	r.awaitResult(f.Key, Acked)
 }
 
+func checkParkedAcked(r *rig) {
+	r.start()
+	f, o := r.exchange()
+	r.settle(o, parked)
+	r.awaitResult(f.Key, Acked)
+}
+
 func checkRejectedRefused(r *rig) {
 	want := Refused
 	if !seesRefusals(r.subject) {
 		want = Acked
 	}
 	r.start()
-	f, o := r.exchange()
-	r.settle(o, rejected())
-	r.awaitResult(f.Key, want)
+	for _, f := range r.injectEach() {
+		r.settle(r.expect(f), rejected())
+		r.awaitResult(f.Key, want)
+	}
 	next, o := r.exchange()
 	r.settle(o, committed)
 	r.awaitResult(next.Key, Acked)
