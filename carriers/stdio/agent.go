@@ -1,0 +1,172 @@
+package stdio
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// agent is one configured agent, over all its processes.
+type agent struct {
+	name         string
+	cfg          AgentConfig
+	host         core.Host
+	log          *slog.Logger
+	principal    *core.Principal
+	censor       censor
+	maxLine      int
+	writeTimeout time.Duration
+	restart      RestartConfig
+	// random gives numbers from 0 up to 1.
+	random func() float64
+	stderr *tail
+
+	mu    sync.Mutex
+	state agentState
+	since time.Time
+	// pid and input are those of the running process.
+	pid   int
+	input *input
+	// why is how the last process ended, or why none was started.
+	why    string
+	next   time.Time
+	starts int
+	n      counters
+	// lastReceive and lastSend are zero until the first.
+	lastReceive, lastSend time.Time
+}
+
+// agentState is how an agent stands, as the status shows it.
+type agentState string
+
+const (
+	agentStarting   agentState = "starting"
+	agentRunning    agentState = "running"
+	agentBackingOff agentState = "backing off"
+	agentStopping   agentState = "stopping"
+	agentStopped    agentState = "stopped"
+	// agentLocal is that of an agent that takes no part.
+	agentLocal agentState = "local"
+)
+
+// counters count what came to nothing, over all processes of the agent.
+type counters struct {
+	// noise are lines that are neither envelopes nor control lines.
+	noise uint64
+	// unused are control lines that had no use.
+	unused uint64
+	// unread are control lines that earlier processes did not read.
+	unread uint64
+}
+
+func newAgent(name string, cfg Config, host core.Host, random func() float64) *agent {
+	a := cfg.Agents[name]
+	return &agent{
+		name: name,
+		cfg:  a,
+		host: host,
+		log:  host.Logger.With("agent", name),
+		principal: &core.Principal{Name: name, Scope: core.Scope{
+			Workspaces: []string{a.Workspace},
+			Channels:   []string{a.Channel},
+			Peers:      []string{a.PeerID},
+		}},
+		censor:       newCensor(a),
+		maxLine:      cfg.MaxLine,
+		writeTimeout: cfg.WriteTimeout,
+		restart:      cfg.Restart,
+		random:       random,
+		stderr:       &tail{},
+		state:        agentStarting,
+		since:        host.Now(),
+	}
+}
+
+func (a *agent) attachment() core.Attachment {
+	return core.Attachment{
+		WorkspaceID: a.cfg.Workspace, Channel: a.cfg.Channel, Peer: a.cfg.PeerID,
+		Push: true, Principal: a.name,
+	}
+}
+
+// currentInput is the input of the running process, or why there is none.
+func (a *agent) currentInput() (*input, *core.SendError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.input != nil {
+		return a.input, nil
+	}
+	why := string(a.state)
+	if a.why != "" {
+		why += " after: " + a.why
+	}
+	return nil, errNotRunning(a.name, why, a.next.Sub(a.host.Now()))
+}
+
+func (a *agent) enter(s agentState) {
+	a.state, a.since = s, a.host.Now()
+}
+
+func (a *agent) running(pid int, in *input) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.enter(agentRunning)
+	a.starts++
+	a.pid, a.input = pid, in
+	a.log.Info("agent started", "pid", pid, "starts", a.starts)
+}
+
+// notRunning is called when the process has ended, before its input is closed.
+func (a *agent) notRunning() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _, lost := a.input.standing()
+	a.n.unread += lost
+	a.pid, a.input = 0, nil
+}
+
+func (a *agent) backOff(why string, pause time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.enter(agentBackingOff)
+	a.why, a.next = why, a.since.Add(pause)
+	a.log.Warn("agent is not running", "why", why, "next_start_in", pause.Round(time.Millisecond),
+		"stderr", a.lastStderr())
+}
+
+func (a *agent) stopping() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.enter(agentStopping)
+}
+
+func (a *agent) stopped() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.enter(agentStopped)
+}
+
+func (a *agent) count(add func(*counters)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	add(&a.n)
+}
+
+func (a *agent) received() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastReceive = a.host.Now()
+}
+
+func (a *agent) sent() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastSend = a.host.Now()
+}
+
+// presentable is a line as it may stand in a log.
+func (a *agent) presentable(data []byte) string {
+	return shorten(a.censor.text(data), mostShown)
+}

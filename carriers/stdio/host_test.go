@@ -1,0 +1,3 @@
+package stdio
+
+func hostMain() int { return 0 }

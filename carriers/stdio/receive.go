@@ -1,0 +1,134 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/compozy-gateway/gateway/core"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// mostShown is how much of a line stands in the log, in bytes.
+	mostShown = 200
+	// noisePerSecond and noiseBurst bound how many noisy lines of one agent are
+	// logged; all are counted.
+	noisePerSecond = 1
+	noiseBurst     = 20
+)
+
+// receiver reads what one process writes, line by line and in order.
+type receiver struct {
+	agent *agent
+	in    core.Intake
+	input *input
+	loud  *rate.Limiter
+}
+
+func newReceiver(a *agent, in core.Intake, input *input) *receiver {
+	return &receiver{agent: a, in: in, input: input, loud: rate.NewLimiter(noisePerSecond, noiseBurst)}
+}
+
+// run reads to the end of the output. Once the gateway takes nothing more it
+// only keeps the pipe empty, so that the agent can come to its own end.
+func (r *receiver) run(ctx context.Context, output io.Reader) {
+	lines := newLineReader(output, r.agent.maxLine)
+	for {
+		l, err := lines.next()
+		if l.size > 0 && r.take(ctx, l) != nil {
+			_, _ = io.Copy(io.Discard, output)
+			return
+		}
+		if err != nil {
+			return // The end, or as good as the end: the process tells the rest.
+		}
+	}
+}
+
+// take deals with one line. It returns an error when the gateway takes nothing
+// more.
+func (r *receiver) take(ctx context.Context, l line) error {
+	if l.cut() {
+		return r.offer(ctx, core.Inbound{Payload: l.data, Size: l.size})
+	}
+	data, kind, said := classify(l.data)
+	switch kind {
+	case lineEnvelope:
+		return r.offer(ctx, core.Inbound{Payload: data})
+	case lineControl:
+		return r.control(ctx, said, data)
+	case lineNoise:
+		r.agent.count(func(n *counters) { n.noise++ })
+		r.show("agent wrote a line that is no envelope", data)
+	case lineBlank:
+	}
+	return nil
+}
+
+func (r *receiver) offer(ctx context.Context, in core.Inbound) error {
+	in.Arrival = core.ArrivalIngress
+	in.Principal = r.agent.principal
+	r.agent.received()
+	r.input.expect()
+	err := r.in.Offer(ctx, in, func(s core.Settlement) { r.input.settled(settlementLine(s)) })
+	if err != nil {
+		r.input.settled(nil)
+	}
+	return err
+}
+
+// control takes what the agent says about the carrier. It is never answered, so
+// an agent that repeats what it reads starts no loop.
+func (r *receiver) control(ctx context.Context, said control, data []byte) error {
+	if said.ack == "" || r.agent.cfg.Ack != AckExplicit {
+		r.agent.count(func(n *counters) { n.unused++ })
+		r.show("agent wrote a control line that has no use here", data)
+		return nil
+	}
+	delivery, late, known := r.input.acked(said.ack)
+	switch {
+	case !known:
+		r.agent.count(func(n *counters) { n.unused++ })
+		r.show("agent acknowledged what it was not given", data)
+	case late:
+		return r.ackedLate(ctx, delivery)
+	}
+	return nil
+}
+
+func (r *receiver) ackedLate(ctx context.Context, id core.DeliveryID) error {
+	ack := core.Ack{Kind: core.AckStdioAck, At: r.agent.host.Now(), Detail: "agent " + r.agent.name}
+	err := r.in.Acked(ctx, id, ack)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || errors.Is(err, core.ErrStopping):
+		return err
+	}
+	r.agent.log.Warn("a late acknowledgement was not recorded", "delivery", id.String(), "error", err)
+	return nil
+}
+
+// show logs a line that came to nothing.
+func (r *receiver) show(message string, data []byte) {
+	if r.loud.Allow() {
+		r.agent.log.Info(message, "bytes", len(data), "line", r.agent.presentable(data))
+	}
+}
+
+// logStderr reads the agent's standard error to its end, whatever is in it, for
+// an agent that is not read stands still. The end of it is kept for the status.
+func logStderr(ctx context.Context, a *agent, output io.Reader) {
+	lines := newLineReader(io.TeeReader(output, a.stderr), mostShown)
+	for {
+		l, err := lines.next()
+		if l.size > 0 && a.log.Enabled(ctx, slog.LevelDebug) {
+			a.log.Debug("agent says", "stderr", a.presentable(l.data), "bytes", l.size)
+		}
+		if err != nil {
+			return
+		}
+	}
+}

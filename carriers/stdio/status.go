@@ -1,0 +1,126 @@
+package stdio
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// AgentStatus is how one agent stands, as Status.Detail["agents"] shows it by
+// the agent's name.
+type AgentStatus struct {
+	// State is starting, running, backing off, stopping, stopped or local.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// PID is the running process, 0 when there is none.
+	PID int `json:"pid,omitempty"`
+	// Starts counts the processes that were started.
+	Starts int `json:"starts"`
+	// Why is how the last process ended, or why none was started.
+	Why string `json:"why,omitempty"`
+	// NextStart is when an agent that is backing off is started again.
+	NextStart *time.Time `json:"next_start,omitempty"`
+	// Stderr is the end of what the last process wrote to its standard error.
+	Stderr string `json:"stderr,omitempty"`
+	// Noise counts the lines that were neither envelopes nor control lines,
+	// UnusedControls the control lines that had no use, and UnreadControls the
+	// control lines that were dropped because the agent did not read them.
+	Noise          uint64 `json:"noise"`
+	UnusedControls uint64 `json:"unused_controls"`
+	UnreadControls uint64 `json:"unread_controls"`
+	// NotReading is true while the agent leaves its input unread for longer than
+	// write_timeout, InputClosed when it has closed its input.
+	NotReading  bool `json:"not_reading,omitempty"`
+	InputClosed bool `json:"input_closed,omitempty"`
+	// OnProbation is true while an agent that was started again has not yet run
+	// for the shortest pause. It does not count as ready: else an agent that ends
+	// at once would seem to be so again and again.
+	OnProbation bool `json:"on_probation,omitempty"`
+}
+
+// Status implements core.Carrier. The carrier is ready when all its live agents
+// run and take their input.
+func (c *Carrier) Status() core.Status {
+	s := core.Status{State: c.phase()}
+	details := make(map[string]AgentStatus, len(c.live)+len(c.local))
+	for _, a := range c.local {
+		details[a.name], _, _ = a.status()
+	}
+	var whys []string
+	for _, a := range c.live {
+		detail, received, sent := a.status()
+		details[a.name] = detail
+		if received.After(s.LastReceive) {
+			s.LastReceive = received
+		}
+		if sent.After(s.LastSend) {
+			s.LastSend = sent
+		}
+		if why := detail.notReady(); why != "" {
+			whys = append(whys, fmt.Sprintf("agent %s: %s", a.name, why))
+		}
+	}
+	s.Detail = map[string]any{"agents": details}
+	if s.State == core.StateReady && len(whys) > 0 {
+		s.State, s.Why = core.StateNotReady, strings.Join(whys, "; ")
+	}
+	return s
+}
+
+func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	detail = AgentStatus{
+		State: string(a.state), Since: a.since.UTC(), PID: a.pid, Starts: a.starts, Why: a.why,
+		Stderr: a.censor.text(a.stderr.bytes()),
+		Noise:  a.n.noise, UnusedControls: a.n.unused, UnreadControls: a.n.unread,
+	}
+	if a.state == agentBackingOff {
+		next := a.next.UTC()
+		detail.NextStart = &next
+	}
+	if a.state == agentRunning {
+		detail.OnProbation = a.why != "" && a.host.Now().Sub(a.since) < a.restart.Min
+	}
+	if a.input != nil {
+		var lost uint64
+		detail.NotReading, detail.InputClosed, lost = a.input.standing()
+		detail.UnreadControls += lost
+	}
+	return detail, a.lastReceive, a.lastSend
+}
+
+// notReady says what is wrong with the agent; empty when nothing is.
+func (s AgentStatus) notReady() string {
+	switch {
+	case s.State == string(agentBackingOff):
+		why := fmt.Sprintf("backing off after: %s", s.Why)
+		if last := lastLine(s.Stderr); last != "" {
+			why += fmt.Sprintf(" (%s)", shorten(last, mostShown))
+		}
+		return why
+	case s.State != string(agentRunning):
+		return s.State
+	case s.OnProbation:
+		return fmt.Sprintf("started again after: %s", s.Why)
+	case s.InputClosed:
+		return "has closed its input"
+	case s.NotReading:
+		return "does not read its input"
+	default:
+		return ""
+	}
+}
+
+// lastStderr is the last line that the agent wrote to its standard error.
+func (a *agent) lastStderr() string {
+	return shorten(lastLine(a.censor.text(a.stderr.bytes())), mostShown)
+}
+
+func lastLine(text string) string {
+	lines := bytes.TrimSpace([]byte(text))
+	return string(lines[bytes.LastIndexByte(lines, '\n')+1:])
+}

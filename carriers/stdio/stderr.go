@@ -1,0 +1,68 @@
+package stdio
+
+import (
+	"strings"
+	"sync"
+)
+
+const (
+	// mostTail is how much of an agent's standard error is kept, in bytes.
+	mostTail = 4 << 10
+	// leastSecret is the length below which a configured value is taken for no
+	// secret: hiding it would make the log unreadable.
+	leastSecret = 8
+)
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// Write implements io.Writer. It never fails.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(b)
+	if len(b) >= mostTail {
+		t.data, b = t.data[:0], b[len(b)-mostTail:]
+	}
+	if over := len(t.data) + len(b) - mostTail; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	t.data = append(t.data, b...)
+	return n, nil
+}
+
+// bytes is a copy of what is kept.
+func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]byte(nil), t.data...)
+}
+
+// reset forgets everything.
+func (t *tail) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = nil
+}
+
+// censor hides the configured values of an agent's environment in what the
+// agent writes.
+type censor struct{ hide *strings.Replacer }
+
+func newCensor(cfg AgentConfig) censor {
+	var pairs []string
+	for _, name := range sortedKeys(cfg.Env) {
+		if value := envValue(cfg, name); len(value) >= leastSecret {
+			pairs = append(pairs, value, hidden)
+		}
+	}
+	return censor{strings.NewReplacer(pairs...)}
+}
+
+// text is the bytes as text without the configured values.
+func (c censor) text(data []byte) string {
+	return c.hide.Replace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}

@@ -1,0 +1,136 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+const (
+	// stopGrace is how long an agent may take to end after SIGTERM.
+	stopGrace = 2 * time.Second
+	// settleGrace is how long a stopping agent's input is kept open for what is
+	// still to be settled.
+	settleGrace = 500 * time.Millisecond
+)
+
+// supervise attaches the agent and keeps it running until ctx ends.
+func (a *agent) supervise(ctx context.Context, in core.Intake) {
+	attach := func() error { return in.Attach(ctx, a.attachment()) }
+	if !a.retry(ctx, attach, func(err error, pause time.Duration) { a.backOff(fmt.Sprintf("attach: %v", err), pause) }) {
+		return
+	}
+	restart := backoff{RestartConfig: a.restart, random: a.random}
+	for ctx.Err() == nil {
+		begun := a.host.Now()
+		why := a.runOnce(ctx, in)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := restart.next(a.host.Now().Sub(begun))
+		a.backOff(why, pause)
+		sleep(ctx, pause)
+	}
+}
+
+// detach makes sure that an agent that is local now is no recipient, although it
+// may have been one in an earlier run.
+func (a *agent) detach(ctx context.Context, in core.Intake) {
+	at := a.attachment()
+	if at.WorkspaceID == "" || at.Channel == "" || at.Peer == "" {
+		return
+	}
+	a.retry(ctx, func() error { return in.Detach(ctx, at) }, func(err error, _ time.Duration) {
+		a.log.Warn("a local agent could not be detached", "error", err)
+	})
+}
+
+// retry tries until it succeeds, and tells of each failure and of the pause after
+// it. It returns false when ctx ended or the gateway is stopping.
+func (a *agent) retry(ctx context.Context, try func() error, failed func(error, time.Duration)) bool {
+	again := backoff{RestartConfig: a.restart, random: a.random}
+	for {
+		err := try()
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil || errors.Is(err, core.ErrStopping):
+			return false
+		}
+		pause := again.next(0)
+		failed(err, pause)
+		if !sleep(ctx, pause) {
+			return false
+		}
+	}
+}
+
+// runOnce runs one process of the agent to its end, and everything that belongs
+// to it. It returns why the process ended.
+func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
+	a.stderr.reset()
+	p, err := startProcess(a.cfg)
+	if err != nil {
+		return startFailure(a.cfg, err)
+	}
+	input := newInput(a.name, p.stdin, a.writeTimeout, a.host.Now, a.sent)
+	a.running(p.cmd.Process.Pid, input)
+
+	var parts sync.WaitGroup
+	parts.Go(input.run)
+	parts.Go(func() { newReceiver(a, in, input).run(ctx, p.stdout) })
+	parts.Go(func() { logStderr(ctx, a, p.stderr) })
+
+	why = a.await(ctx, p, input)
+	a.notRunning()
+	input.close(errNotRunning(a.name, "not running: "+why, a.restart.Min))
+	p.ended()
+	parts.Wait()
+	p.close()
+	return why
+}
+
+// await waits for the end of the process, and brings it about when ctx ends.
+func (a *agent) await(ctx context.Context, p *process, input *input) (why string) {
+	select {
+	case err := <-p.exited:
+		return exitReason(err)
+	case <-p.guard.lost:
+		// Without its guard the agent would outlive a gateway that is killed.
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		return "its guard process died"
+	case <-ctx.Done():
+	}
+	a.stopping()
+	input.settleDown(settleGrace)
+	input.close(errNotRunning(a.name, "stopping", 0))
+	p.signal(syscall.SIGTERM)
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case err := <-p.exited:
+		return exitReason(err)
+	case <-grace.C:
+	}
+	a.log.Warn("agent did not end in time and is killed", "grace", stopGrace)
+	p.signal(syscall.SIGKILL)
+	return exitReason(<-p.exited)
+}
+
+// sleep pauses; false when ctx ended.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
