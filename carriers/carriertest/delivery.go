@@ -54,9 +54,7 @@ func checkBytesIn(r *rig) {
 func checkArrival(r *rig) {
 	r.start()
 	for _, arrival := range r.Arrivals {
-		f := r.frame(arrival)
-		r.put(f)
-		o := r.expect(f)
+		_, o := r.exchangeOf(arrival)
 		if o.Arrival != arrival {
 			r.Errorf("a frame that was sent as %s arrived as %s", arrival, o.Arrival)
 		}

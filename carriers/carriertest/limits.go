@@ -75,8 +75,7 @@ func checkOversize(r *rig) {
 			r.Errorf("a frame of %d bytes was offered as one of %d", len(f.Payload), size)
 		}
 		r.settle(o, rejected())
-		next := r.frame(arrival)
-		r.put(next)
-		r.settle(r.expect(next), committed)
+		_, next := r.exchangeOf(arrival)
+		r.settle(next, committed)
 	}
 }

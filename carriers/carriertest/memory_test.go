@@ -10,6 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
+const memorySecret = "open sesame"
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemoryPassesTheSuite(t *testing.T) {
@@ -43,7 +45,7 @@ func memoryFixture(m *Memory) Fixture {
 		Stall:            m.Stall,
 		Cut:              m.Cut,
 		Restore:          m.Restore,
-		Secrets:          []string{"open sesame"},
+		Secrets:          []string{memorySecret},
 		Patience:         5 * time.Second,
 		Quiet:            50 * time.Millisecond,
 	}

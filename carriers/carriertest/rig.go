@@ -116,18 +116,6 @@ func (r *rig) inject() Frame {
 	return f
 }
 
-// injectEach puts one frame of each arrival on the wire.
-func (r *rig) injectEach() []Frame {
-	r.Helper()
-	var frames []Frame
-	for _, arrival := range r.Arrivals {
-		f := r.frame(arrival)
-		r.put(f)
-		frames = append(frames, f)
-	}
-	return frames
-}
-
 // put puts the frame on the wire.
 func (r *rig) put(f Frame) {
 	r.Helper()
@@ -150,10 +138,17 @@ func (r *rig) expect(f Frame) *offer {
 	return o
 }
 
-// exchange injects a frame and waits for its offer.
+// exchange injects a frame of the first arrival and waits for its offer.
 func (r *rig) exchange() (Frame, *offer) {
 	r.Helper()
-	f := r.inject()
+	return r.exchangeOf(r.Arrivals[0])
+}
+
+// exchangeOf injects a frame of the arrival and waits for its offer.
+func (r *rig) exchangeOf(arrival core.Arrival) (Frame, *offer) {
+	r.Helper()
+	f := r.frame(arrival)
+	r.put(f)
 	return f, r.expect(f)
 }
 

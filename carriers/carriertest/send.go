@@ -239,6 +239,7 @@ func checkIndependent(r *rig) {
 	mute, fine := r.Recipients[0], r.Recipients[1]
 	r.withhold(mute)
 	waiting := r.sendInTurn(r.outbounds(mute, 8)...)
+	r.awaitReceived(waiting[0].out)
 	for range 5 {
 		r.mustSend(r.outbound(fine))
 	}

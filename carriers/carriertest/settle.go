@@ -60,8 +60,8 @@ func (r *rig) awaitResult(key string, want Result) {
 
 func checkNoEarlyAck(r *rig) {
 	r.start()
-	for _, f := range r.injectEach() {
-		r.expect(f)
+	for _, arrival := range r.Arrivals {
+		f, _ := r.exchangeOf(arrival)
 		r.never(r.Quiet, "frame "+f.Key+" was acknowledged before it was settled", func() bool {
 			return len(settledResults(r.results(f.Key))) > 0
 		})
@@ -70,8 +70,9 @@ func checkNoEarlyAck(r *rig) {
 
 func checkCommittedAcked(r *rig) {
 	r.start()
-	for _, f := range r.injectEach() {
-		r.settle(r.expect(f), committed)
+	for _, arrival := range r.Arrivals {
+		f, o := r.exchangeOf(arrival)
+		r.settle(o, committed)
 		r.awaitResult(f.Key, Acked)
 		r.never(r.Quiet, "a committed frame was acknowledged more than once", func() bool {
 			return len(settledResults(r.results(f.Key))) > 1
@@ -88,9 +89,8 @@ func checkDuplicateAcked(r *rig) {
 
 func checkEchoAcked(r *rig) {
 	r.start()
-	f := r.frame(core.ArrivalNative)
-	r.put(f)
-	r.settle(r.expect(f), echo)
+	f, o := r.exchangeOf(core.ArrivalNative)
+	r.settle(o, echo)
 	r.awaitResult(f.Key, Acked)
 }
 
@@ -107,8 +107,9 @@ func checkRejectedRefused(r *rig) {
 		want = Acked
 	}
 	r.start()
-	for _, f := range r.injectEach() {
-		r.settle(r.expect(f), rejected())
+	for _, arrival := range r.Arrivals {
+		f, o := r.exchangeOf(arrival)
+		r.settle(o, rejected())
 		r.awaitResult(f.Key, want)
 	}
 	next, o := r.exchange()
