@@ -1,0 +1,209 @@
+package http
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	nethttp "net/http"
+	"time"
+)
+
+const (
+	// batchWindow is how many lines of one body may be on their way: read, and
+	// not yet answered. A client that sends everything before it reads an answer
+	// gets this far, and as far as the sockets' buffers go.
+	batchWindow = 4096
+	// batchPatience is how long a line waits for its place where the line before
+	// it has waited in vain.
+	batchPatience = 250 * time.Millisecond
+)
+
+// pendingLine is one line of a body whose answer has its place already.
+type pendingLine struct {
+	line   int
+	ticket *ticket
+	// failure is the answer where there is no ticket.
+	failure error
+}
+
+// The two shapes of a line's answer: what a single answer has, and the line.
+type (
+	lineTaken struct {
+		Line   int `json:"line"`
+		Status int `json:"status"`
+		taken
+	}
+	lineProblem struct {
+		Line int `json:"line"`
+		*problem
+	}
+)
+
+// postBatch takes one envelope a line and answers each in order, as it settles:
+// many are on their way at the same time. Blank lines are no frames; they count
+// for the numbers of the lines, and are not answered.
+func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
+	rc := nethttp.NewResponseController(w)
+	if err := rc.EnableFullDuplex(); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", typeNDJSON)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(nethttp.StatusOK)
+
+	// broken is done when answers cannot be written any more.
+	broken, breakOff := context.WithCancel(r.alive)
+	defer breakOff()
+	interrupt := func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) }
+	defer context.AfterFunc(s.closing, interrupt)()
+	defer context.AfterFunc(broken, interrupt)()
+	defer context.AfterFunc(r.caller.revocation(), interrupt)()
+
+	pending := make(chan pendingLine, batchWindow)
+	written := make(chan error, 1)
+	go func() {
+		err := s.writeLines(w, r, pending)
+		if err != nil {
+			breakOff()
+			for range pending { // What is offered is settled; nobody is told.
+			}
+		}
+		written <- err
+	}()
+	s.readLines(r, rc, broken, pending)
+	close(pending)
+	if err := <-written; err != nil {
+		return errHungUp
+	}
+	return nil
+}
+
+// readLines offers line after line until the body ends.
+func (s *server) readLines(r *request, rc *nethttp.ResponseController, broken context.Context, pending chan<- pendingLine) {
+	limit := s.host.MaxEnvelopeBytes + spaceAllowance
+	revocation := r.caller.revocation()
+	lines := newLineReader(&timedReader{
+		src:     r.Body,
+		left:    s.cfg.MaxBody,
+		perLine: s.cfg.BodyTimeout,
+		setDeadline: func(t time.Time) error {
+			if s.closing.Err() != nil || broken.Err() != nil || revocation.Err() != nil {
+				return errStopReading
+			}
+			return rc.SetReadDeadline(t)
+		},
+	}, limit)
+	patience := s.cfg.AcceptTimeout
+	for {
+		raw, size, err := lines.next()
+		if err == nil {
+			err = revocation.Err()
+		}
+		if err != nil {
+			if p := s.lastLine(r, err); p != nil {
+				pending <- pendingLine{line: lines.line, failure: p}
+			}
+			return
+		}
+		payload := trimSpace(raw)
+		if len(payload) == 0 && size <= int64(limit) {
+			continue
+		}
+		in := r.inbound(payload, 0)
+		if size > int64(limit) {
+			in = r.inbound(bytes.Clone(raw[:keptPrefix]), size)
+		}
+		t, err := s.offer(r.alive, in, patience)
+		patience = s.cfg.AcceptTimeout
+		if err != nil {
+			patience = min(patience, batchPatience)
+		}
+		pending <- pendingLine{line: lines.line, ticket: t, failure: err}
+	}
+}
+
+var errStopReading = errors.New("reading stops here")
+
+// lastLine is the answer for the line at which reading ended; nil at a good end,
+// and where there is nobody to read it.
+func (s *server) lastLine(r *request, err error) error {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil
+	case errors.Is(err, errBodyTooLarge):
+		return newProblem(nethttp.StatusRequestEntityTooLarge, errBodyTooLarge.Error())
+	case s.closing.Err() != nil:
+		return unavailable("the gateway is stopping", retrySoon)
+	case r.caller.revocation().Err() != nil:
+		return newProblem(nethttp.StatusUnauthorized, "the bearer token was revoked")
+	}
+	return bodyError(err)
+}
+
+// writeLines answers the lines in order. Answers are held back only while more
+// of them are ready.
+func (s *server) writeLines(w nethttp.ResponseWriter, r *request, pending <-chan pendingLine) error {
+	out := bufio.NewWriterSize(&timedWriter{s: s, w: w}, 16<<10)
+	flush := func() error {
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		return nethttp.NewResponseController(w).Flush()
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	for {
+		if len(pending) == 0 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		l, more := <-pending
+		if !more {
+			return flush()
+		}
+		if l.ticket != nil && len(l.ticket.settled) == 0 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if _, err := out.Write(encode(s.lineAnswer(r, l))); err != nil {
+			return err
+		}
+	}
+}
+
+// lineAnswer waits for the line's settlement.
+func (s *server) lineAnswer(r *request, l pendingLine) any {
+	err := l.failure
+	if l.ticket != nil {
+		st, waitErr := l.ticket.wait(r.alive)
+		if err = waitErr; err == nil {
+			status, body, answerErr := settlementAnswer(st)
+			if answerErr == nil {
+				return lineTaken{Line: l.line, Status: status, taken: body}
+			}
+			err = answerErr
+		}
+	}
+	p, known := asProblem(err)
+	if !known {
+		s.host.Logger.Error("line failed", "line", l.line, "error", err)
+	}
+	return lineProblem{Line: l.line, problem: p}
+}
+
+// timedWriter gives each write its time.
+type timedWriter struct {
+	s *server
+	w nethttp.ResponseWriter
+}
+
+func (t *timedWriter) Write(b []byte) (int, error) {
+	t.s.extendWrite(t.w)
+	return t.w.Write(b)
+}

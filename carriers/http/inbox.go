@@ -1,0 +1,260 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	nethttp "net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// maxAckBody is far above the size of {"position":n}.
+const maxAckBody = 4 << 10
+
+// getInbox gives what an attached peer receives: a page at once, or the next
+// entries as they come, by long poll or as server-sent events. Opening an inbox
+// attaches the peer, and asking for what lies behind an entry that was served
+// acknowledges it.
+func (s *server) getInbox(w nethttp.ResponseWriter, r *request) error {
+	if r.Method == nethttp.MethodHead {
+		return methodNotAllowed(nethttp.MethodGet)
+	}
+	at, err := s.pulledPeer(r)
+	if err != nil {
+		return err
+	}
+	wait, err := r.wait()
+	if err != nil {
+		return err
+	}
+	limit, err := r.limit()
+	if err != nil {
+		return err
+	}
+	position, _, unknown, err := r.resume()
+	if err != nil {
+		return err
+	}
+	if unknown {
+		return badRequest("Last-Event-ID is not a position of this inbox")
+	}
+	leave, err := s.enterStream()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.openInbox(r, at, position); err != nil {
+		return err
+	}
+	ctx, cancel := s.untilClosing(r)
+	defer cancel()
+	p := &poll{s: s, at: at, position: position}
+	if acceptsEvents(r.Request) {
+		return s.streamInbox(ctx, w, p)
+	}
+	entries, err := p.next(ctx, limit, wait)
+	if err != nil {
+		return err
+	}
+	s.extendWrite(w)
+	return writeBody(w, nethttp.StatusOK, typeJSON, inboxPage(entries, p.position))
+}
+
+// openInbox attaches the peer and acknowledges what its cursor has passed.
+func (s *server) openInbox(r *request, at core.Attachment, position int64) error {
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.AcceptTimeout)
+	defer cancel()
+	if err := s.in.Attach(ctx, at); err != nil {
+		return err
+	}
+	if position == 0 {
+		return nil
+	}
+	_, err := s.ackThrough(ctx, at, position)
+	return err
+}
+
+func (s *server) ackThrough(ctx context.Context, at core.Attachment, position int64) (int, error) {
+	ack := core.Ack{Kind: core.AckHTTPCursor, At: s.host.Now(), Detail: "cursor " + strconv.FormatInt(position, 10)}
+	return s.backend.Inboxes.AckThrough(ctx, at, position, ack)
+}
+
+// poll reads one inbox.
+type poll struct {
+	s  *server
+	at core.Attachment
+	// position is the last entry that was served.
+	position int64
+}
+
+// next gives the next entries, recorded as served, and waits for them. After
+// the wait there may be none.
+func (p *poll) next(ctx context.Context, limit int, wait time.Duration) ([]core.InboxEntry, error) {
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	woken := false
+	for {
+		committed := p.s.backend.Reader.Committed()
+		entries, err := p.page(ctx, limit)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+		if woken {
+			pause(ctx, quietPause)
+		}
+		select {
+		case <-committed:
+			woken = true
+		case <-end.C:
+			return nil, nil
+		case <-ctx.Done():
+			// The gateway stops, or nobody listens any more: an empty page is true.
+			return nil, nil
+		}
+	}
+}
+
+// page reads up to limit entries, in small reads and up to the page budget, and
+// records them as served before anybody sees them: an acknowledgement that comes
+// back at once finds them served.
+func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.ReadTimeout)
+	defer cancel()
+	var entries []core.InboxEntry
+	position, used := p.position, 0
+	for len(entries) < limit && used < pageBudget {
+		want := min(limit-len(entries), readAtOnce)
+		more, err := p.s.backend.Inboxes.Inbox(ctx, p.at, position, want)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range more {
+			used += len(e.Envelope)
+			position = e.Position
+		}
+		entries = append(entries, more...)
+		if len(more) < want {
+			break
+		}
+	}
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	if err := p.s.backend.Inboxes.Served(ctx, p.at, position); err != nil {
+		return nil, err
+	}
+	p.position = position
+	return entries, nil
+}
+
+// streamInbox writes entries as events until the reader or the gateway ends. The
+// id of an event is its position: a reader that reconnects acknowledges by it.
+func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *poll) error {
+	es, stop, err := s.startEvents(w)
+	defer stop()
+	if err != nil {
+		return errHungUp
+	}
+	for ctx.Err() == nil {
+		entries, err := p.next(ctx, readAtOnce, s.cfg.Heartbeat)
+		for i := 0; err == nil && i < len(entries); i++ {
+			err = es.write(envelopeEvent(entries[i].Position, entries[i].Envelope))
+		}
+		if err == nil {
+			err = es.flushOrBeat()
+		}
+		if err != nil {
+			return s.endOfStream(ctx, err)
+		}
+	}
+	return nil
+}
+
+// postInboxAck acknowledges the served entries up to a position.
+func (s *server) postInboxAck(w nethttp.ResponseWriter, r *request) error {
+	at, err := s.pulledPeer(r)
+	if err != nil {
+		return err
+	}
+	mediaType, err := bodyType(r.Request)
+	if err != nil {
+		return err
+	}
+	if mediaType != typeJSON {
+		return newProblem(nethttp.StatusUnsupportedMediaType, "the Content-Type must be "+typeJSON)
+	}
+	position, err := s.readPosition(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.AcceptTimeout)
+	defer cancel()
+	acked, err := s.ackThrough(ctx, at, position)
+	if err != nil {
+		return err
+	}
+	s.extendWrite(w)
+	return writeJSON(w, nethttp.StatusOK, map[string]int{"acked": acked})
+}
+
+// readPosition reads {"position":n}.
+func (s *server) readPosition(w nethttp.ResponseWriter, r *request) (int64, error) {
+	rc := nethttp.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout)) // Only the writers of tests have no deadlines.
+	raw, err := io.ReadAll(nethttp.MaxBytesReader(w, r.Body, maxAckBody))
+	var tooLarge *nethttp.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return 0, newProblem(nethttp.StatusRequestEntityTooLarge, "the body is too large")
+	}
+	if err != nil {
+		return 0, bodyError(err)
+	}
+	_ = rc.SetReadDeadline(time.Time{})
+	var body struct {
+		Position *int64 `json:"position"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&body); err != nil || body.Position == nil || *body.Position < 0 {
+		return 0, badRequest(`the body must be {"position":n}`)
+	}
+	return *body.Position, nil
+}
+
+// inboxPage writes entries around their envelopes, whose bytes stay as they
+// came.
+func inboxPage(entries []core.InboxEntry, next int64) []byte {
+	body := []byte(`{"entries":[`)
+	for i, e := range entries {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, `{"position":`...)
+		body = strconv.AppendInt(body, e.Position, 10)
+		body = append(body, `,"seq":`...)
+		body = strconv.AppendInt(body, e.Seq, 10)
+		body = append(body, `,"envelope":`...)
+		body = append(body, e.Envelope...)
+		body = append(body, '}')
+	}
+	body = append(body, `],"next":`...)
+	body = strconv.AppendInt(body, next, 10)
+	return append(body, '}', '\n')
+}
+
+// acceptsEvents reports whether the client asks for server-sent events.
+func acceptsEvents(r *nethttp.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(accept, ",") {
+			if mediaType, _, err := mime.ParseMediaType(part); err == nil && mediaType == typeSSE {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package http
+
+import (
+	nethttp "net/http"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// The members of an inspection before and behind the envelope, which is spliced
+// in as it came.
+type (
+	inspectionHead struct {
+		Seq         *int64    `json:"seq"`
+		CommittedAt time.Time `json:"committed_at"`
+		Carrier     string    `json:"carrier"`
+		Arrival     string    `json:"arrival"`
+		Parked      bool      `json:"parked"`
+	}
+	inspectionTail struct {
+		Decisions  []core.Decision    `json:"decisions"`
+		Deliveries []core.Delivery    `json:"deliveries"`
+		Receipts   []core.ReceiptView `json:"receipts"`
+	}
+)
+
+// getMessage shows one message with its decisions, the carriers'
+// acknowledgements and the receipts, side by side. To somebody who may not read
+// it, it does not exist.
+func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
+	ws, err := r.workspace()
+	if err != nil {
+		return err
+	}
+	peer, err := r.readingPeer(ws, "")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.reader(r)
+	defer cancel()
+	m, err := s.backend.Reader.Inspect(ctx, ws, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if !r.caller.seesChannel(ws, m.Channel) || !r.caller.mayReadRoom(peer, m.Parties) {
+		return core.ErrNotFound
+	}
+	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
+	tail := encode(inspectionTail{list(m.Decisions), list(m.Deliveries), list(m.Receipts)})
+	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
+	body = append(body, head[:len(head)-len("}\n")]...)
+	body = append(body, `,"envelope":`...)
+	body = append(body, m.Envelope...)
+	body = append(body, ',')
+	body = append(body, tail[len("{"):]...)
+	s.extendWrite(w)
+	return writeBody(w, nethttp.StatusOK, typeJSON, body)
+}
+
+// list makes sure that an empty list is written as one.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}

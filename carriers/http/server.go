@@ -1,0 +1,211 @@
+package http
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	nethttp "net/http"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// maxHeaderBytes is far above what any client of ours sends.
+const maxHeaderBytes = 64 << 10
+
+// server is one run of the carrier: the routes, and what their handlers share.
+type server struct {
+	*Carrier
+	in      core.Intake
+	tails   *tails
+	streams chan struct{}
+	// closing ends when the gateway stops: streams and long polls end with it.
+	closing context.Context
+	stop    context.CancelFunc
+	// requests ends what goes on when the shutdown timeout is over.
+	requests activity
+}
+
+func newServer(ctx context.Context, c *Carrier, in core.Intake) *server {
+	closing, stop := context.WithCancel(ctx)
+	return &server{
+		Carrier: c,
+		in:      in,
+		tails:   newTails(closing, c.backend.Reader, c.host.Logger),
+		streams: make(chan struct{}, c.cfg.MaxStreams),
+		closing: closing,
+		stop:    stop,
+	}
+}
+
+// serve answers requests until the gateway stops. It returns when every handler
+// has.
+func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
+	var protocols nethttp.Protocols
+	protocols.SetHTTP1(true)
+	srv := &nethttp.Server{
+		Handler:           s.handler(),
+		TLSConfig:         tlsConfig,
+		Protocols:         &protocols,
+		ReadHeaderTimeout: s.cfg.ReadHeaderTimeout,
+		IdleTimeout:       s.cfg.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.host.Logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		if tlsConfig != nil {
+			served <- srv.ServeTLS(l, "", "")
+		} else {
+			served <- srv.Serve(l)
+		}
+	}()
+	var err error
+	select {
+	case err = <-served:
+	case <-s.closing.Done():
+	}
+	s.become(core.StateNotReady, "stopping")
+	s.stop()
+	s.shutdown(srv)
+	if err == nil {
+		<-served
+	}
+	s.requests.end()
+	s.tails.wait()
+	if err != nil && !errors.Is(err, nethttp.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// shutdown lets requests end by themselves for the shutdown timeout, and cuts
+// what is left.
+func (s *server) shutdown(srv *nethttp.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
+	defer cancel()
+	if srv.Shutdown(ctx) != nil {
+		_ = srv.Close() // Nothing is left to be done about an error here.
+	}
+}
+
+// request is one request on its way to a handler.
+type request struct {
+	*nethttp.Request
+	caller *caller
+	// alive ends when the server gives up on requests. Unlike the request's own
+	// context it goes on when the client hangs up.
+	alive context.Context
+}
+
+// reader is the context of reading the store for this request.
+func (s *server) reader(r *request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), s.cfg.ReadTimeout)
+}
+
+// handlerFunc answers one request. An error is written as a problem, unless the
+// answer has begun.
+type handlerFunc func(w nethttp.ResponseWriter, r *request) error
+
+// answer remembers whether the answer has begun.
+type answer struct {
+	nethttp.ResponseWriter
+	begun bool
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.begun = true
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.begun = true
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() nethttp.ResponseWriter { return a.ResponseWriter }
+
+// wrap gives a handler its surroundings: a deadline for the answer, the guard,
+// the caller, and errors as problems.
+func (s *server) wrap(needsCaller bool, h handlerFunc) nethttp.Handler {
+	return nethttp.HandlerFunc(func(raw nethttp.ResponseWriter, r *nethttp.Request) {
+		w := &answer{ResponseWriter: raw}
+		alive, leave, ok := s.requests.begin(context.WithoutCancel(r.Context()))
+		if !ok {
+			panic(nethttp.ErrAbortHandler)
+		}
+		defer leave()
+		s.extendWrite(w)
+		defer func() {
+			if v := recover(); v != nil {
+				s.recovered(w, r, v)
+			}
+		}()
+		err := s.guard(r)
+		req := &request{Request: r, caller: &caller{}, alive: alive}
+		if err == nil && needsCaller {
+			var release func()
+			if release, err = s.identify(req); err == nil {
+				defer release()
+			}
+		}
+		if err == nil {
+			err = h(w, req)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// identify fills in the caller. The request's context ends when the caller's
+// token is revoked.
+func (s *server) identify(r *request) (release func(), err error) {
+	r.caller, err = s.authenticate(r.Request)
+	if err != nil {
+		return nil, err
+	}
+	if r.caller.cred == nil {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(r.caller.revocation(), cancel)
+	r.Request = r.WithContext(ctx)
+	return func() { stop(); cancel() }, nil
+}
+
+// fail answers with the error.
+func (s *server) fail(w *answer, r *nethttp.Request, err error) {
+	p, known := asProblem(err)
+	if !known {
+		s.host.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if w.begun || errors.Is(err, errHungUp) {
+		// What was begun cannot be taken back: the client must see that it is cut.
+		panic(nethttp.ErrAbortHandler)
+	}
+	s.extendWrite(w)
+	_ = p.write(w) // The client is gone; there is nobody to tell.
+}
+
+// recovered answers after a panic, which is our own fault and ends one request
+// only.
+func (s *server) recovered(w *answer, r *nethttp.Request, v any) {
+	if v == nethttp.ErrAbortHandler { //nolint:errorlint // net/http compares it by identity, too.
+		panic(v)
+	}
+	s.host.Logger.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v)
+	if w.begun {
+		panic(nethttp.ErrAbortHandler)
+	}
+	_ = newProblem(nethttp.StatusInternalServerError, "the gateway could not answer; its log says why").write(w)
+}
+
+// extendWrite gives the next write its time.
+func (s *server) extendWrite(w nethttp.ResponseWriter) {
+	// Not every ResponseWriter has deadlines (those of tests); ours has.
+	_ = nethttp.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
+}
