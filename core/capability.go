@@ -44,6 +44,8 @@ func CapabilityDigest(raw []byte) (string, error) {
 }
 
 func (c *Capability) digest() string {
+	requirements := trimmed(c.Requirements)
+	slices.Sort(requirements)
 	// Strings and lists of strings cannot fail to encode.
 	form, _ := json.Marshal(canonical{
 		ID:                strings.TrimSpace(c.ID),
@@ -55,16 +57,16 @@ func (c *Capability) digest() string {
 		ExecutionOutline:  trimmed(c.ExecutionOutline),
 		Constraints:       trimmed(c.Constraints),
 		Examples:          trimmed(c.Examples),
-		Requirements:      slices.Sorted(slices.Values(trimmed(c.Requirements))),
+		Requirements:      requirements,
 	})
 	sum := sha256.Sum256(form)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trimmed gives the entries without white space around them, and without those
-// that are blank.
+// trimmed gives a new list of the entries without white space around them, and
+// without those that are blank.
 func trimmed(list []string) []string {
-	var kept []string
+	kept := make([]string, 0, len(list))
 	for _, s := range list {
 		if s = strings.TrimSpace(s); s != "" {
 			kept = append(kept, s)

@@ -56,9 +56,14 @@ func stringsOf(v []byte) ([]string, bool) {
 			return nil, false
 		}
 	}
-	list := make([]string, 0, n)
+	// The texts share one copy of the array, all but those with escapes.
+	list, text := make([]string, 0, n), string(v)
 	for e := (elements{buf: v}); e.next(); {
-		list = append(list, stringOf(e.value()))
+		if bytes.IndexByte(e.value(), '\\') < 0 {
+			list = append(list, text[e.start+1:e.end-1])
+		} else {
+			list = append(list, stringOf(e.value()))
+		}
 	}
 	return list, true
 }
