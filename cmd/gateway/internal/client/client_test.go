@@ -78,7 +78,9 @@ func TestTheTokenIsReadAgainForEveryRequest(t *testing.T) {
 }
 
 func TestARedirectIsARefusal(t *testing.T) {
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound) })
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
+	})
 	var p *Problem
 	if err := c.Call(t.Context(), http.MethodGet, "/x"); !errors.As(err, &p) || p.Status != http.StatusFound {
 		t.Errorf("got %v", err)
@@ -143,8 +145,8 @@ func TestPostSendsTheBytesAndTellsTheOutcome(t *testing.T) {
 		{"new", 202, `{"id":"m1","seq":7,"duplicate":false,"parked":false}`, Result{Line: 1, Status: 202, ID: "m1"}},
 		{"duplicate", 200, `{"id":"m1","seq":7,"duplicate":true}`, Result{Line: 1, Status: 200, ID: "m1", Duplicate: true}},
 		{"parked", 202, `{"id":"m1","seq":null,"parked":true}`, Result{Line: 1, Status: 202, ID: "m1", Parked: true}},
-		{"refused", 422, `{"title":"Refused","reason_code":"expired","detail":"late"}`,
-			Result{Line: 1, Status: 422, ReasonCode: "expired", Title: "Refused", Detail: "late"}},
+		{"refused", 422, `{"title":"Refused","reason_code":"expired","detail":"late","id":"m1"}`,
+			Result{Line: 1, Status: 422, ID: "m1", ReasonCode: "expired", Title: "Refused", Detail: "late"}},
 		{"too large", 413, `{"title":"Too large"}`, Result{Line: 1, Status: 413, Title: "Too large"}},
 	}
 	for _, tc := range cases {
@@ -219,13 +221,14 @@ func TestReadEventsFollowsTheFormat(t *testing.T) {
 		"data:no space\ndata: second line\n\n" +
 		"event: gap\n\n" +
 		"id: 9\ndata\n\n" +
+		"id: 12\n\n" +
 		"event: cut off\ndata: x\n"
 	var got []string
 	err := readEvents(strings.NewReader(stream), func() {}, func(e Event) error {
 		got = append(got, fmt.Sprintf("%s|%s|%s", e.Name, e.ID, e.Data))
 		return nil
 	})
-	want := []string{`envelope|5|{"a":1}`, "message|5|no space\nsecond line", "gap|5|", "message|9|"}
+	want := []string{`envelope|5|{"a":1}`, "message|5|no space\nsecond line", "gap|5|", "message|9|", "|12|"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}

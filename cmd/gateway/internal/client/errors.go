@@ -31,6 +31,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// ReasonCode is the protocol's reason, where the protocol refused.
 	ReasonCode string `json:"reason_code"`
+	// ID is the id of the refused envelope, where it could be read.
+	ID string `json:"id"`
 	// RetryAfter is how long the gateway asked to wait; 0 when it did not.
 	RetryAfter time.Duration `json:"-"`
 }

@@ -42,7 +42,7 @@ func (c *Client) Post(ctx context.Context, envelope []byte) (Result, error) {
 	resp, err := c.do(ctx, http.MethodPost, Path("envelopes"), nil, bytes.NewReader(envelope), header)
 	var p *Problem
 	if errors.As(err, &p) && (p.ReasonCode != "" || p.Status == http.StatusRequestEntityTooLarge) {
-		return Result{Line: 1, Status: p.Status, ReasonCode: p.ReasonCode, Title: p.Title, Detail: p.Detail}, nil
+		return Result{Line: 1, Status: p.Status, ID: p.ID, ReasonCode: p.ReasonCode, Title: p.Title, Detail: p.Detail}, nil
 	}
 	if err != nil {
 		return r, err

@@ -14,7 +14,8 @@ import (
 
 // Event is one server-sent event.
 type Event struct {
-	// Name is the event's name; "message" when the server gave none.
+	// Name is the event's name; "message" when the server gave none. It is empty
+	// where the server gave an id alone: the position from which it goes on.
 	Name string
 	// ID is the last id that the server gave.
 	ID string
@@ -70,6 +71,7 @@ func readEvents(r io.Reader, alive func(), each func(Event) error) error {
 	reader := bufio.NewReaderSize(r, 64<<10)
 	event := Event{}
 	var data [][]byte
+	positioned := false
 	for {
 		line, err := readLine(reader)
 		if errors.Is(err, io.EOF) {
@@ -87,21 +89,22 @@ func readEvents(r io.Reader, alive func(), each func(Event) error) error {
 				event.Name = string(value)
 			case "id":
 				event.ID = string(value)
+				positioned = true
 			case "data":
 				data = append(data, value)
 			}
 			continue
 		}
-		if data != nil || event.Name != "" {
+		if data != nil || event.Name != "" || positioned {
 			event.Data = bytes.Join(data, []byte("\n"))
-			if event.Name == "" {
+			if event.Name == "" && data != nil {
 				event.Name = "message"
 			}
 			if err := each(event); err != nil {
 				return err
 			}
 		}
-		event, data = Event{ID: event.ID}, nil
+		event, data, positioned = Event{ID: event.ID}, nil, false
 	}
 }
 

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/compozy-gateway/gateway/carriers/mqtt"
+	"github.com/compozy-gateway/gateway/carriers/nats"
+)
+
+// natsDir is where the embedded NATS server keeps its streams, below data_dir.
+const natsDir = "nats"
+
+// brokers are the embedded brokers that run; nil where one does not.
+type brokers struct {
+	config embedded
+	nats   *nats.Server
+	mqtt   *mqtt.Broker
+}
+
+// startBrokers starts the embedded brokers that are enabled and that a carrier's
+// url points at: one that nobody here speaks to would only take a port. On an
+// error nothing is left running.
+func startBrokers(c *configuration, logger *slog.Logger) (*brokers, error) {
+	b := &brokers{config: c.Embedded}
+	var natsURLs, mqttURLs []string
+	for _, section := range c.carriers {
+		switch cfg := section.config.(type) {
+		case *nats.Config:
+			natsURLs = append(natsURLs, cfg.URL)
+		case *mqtt.Config:
+			mqttURLs = append(mqttURLs, cfg.URL)
+		}
+	}
+	var err error
+	if wanted(logger, "embedded.nats", c.Embedded.NATS.Enabled, c.Embedded.NATS.Listen, natsURLs) {
+		b.nats, err = nats.StartServer(c.Embedded.NATS, filepath.Join(c.DataDir, natsDir), logger.With("broker", "nats"))
+		if err != nil {
+			return nil, err
+		}
+	}
+	if wanted(logger, "embedded.mqtt", c.Embedded.MQTT.Enabled, c.Embedded.MQTT.Listen, mqttURLs) {
+		b.mqtt, err = mqtt.StartBroker(c.Embedded.MQTT, logger.With("broker", "mqtt"))
+		if err != nil {
+			b.close()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func wanted(logger *slog.Logger, key string, enabled bool, listen string, urls []string) bool {
+	if !enabled {
+		return false
+	}
+	for _, u := range urls {
+		if pointsAt(u, listen) {
+			return true
+		}
+	}
+	logger.Info("the embedded broker is not started: no carrier's url points at it", "key", key, "listen", listen)
+	return false
+}
+
+func (b *brokers) close() {
+	if b.mqtt != nil {
+		b.mqtt.Close()
+	}
+	if b.nats != nil {
+		b.nats.Close()
+	}
+}
+
+// pointsAt reports whether a carrier's url means the broker that listens on the
+// address: the same port, and a host that reaches it. Port 0 on both sides is
+// the free port that the broker finds.
+func pointsAt(rawURL, listen string) bool {
+	if !strings.Contains(rawURL, "://") {
+		rawURL = "nats://" + rawURL
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || u.Port() != port {
+		return false
+	}
+	return strings.EqualFold(u.Hostname(), host) || local(u.Hostname()) && (local(host) || everywhere(host))
+}
+
+// local reports whether a host name means this machine's loopback.
+func local(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// everywhere reports whether a listener on the host takes every address.
+func everywhere(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	example "github.com/compozy-gateway/gateway"
+	"github.com/compozy-gateway/gateway/cmd/gateway/internal/settings"
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+)
+
+func (p *process) configCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "config",
+		Short: "Print, check or start a configuration",
+		Long: `A configuration is made of layers: the defaults, the file that --config names, the
+environment, the flags. In the environment GATEWAY_ stands before a key and two
+underscores between its levels: GATEWAY_CARRIERS__NATS__URL is carriers.nats.url.`,
+		Example: "  gateway config init gateway.yaml\n  gateway config check --config gateway.yaml\n  gateway config print --config gateway.yaml",
+	})
+	cmd.AddCommand(p.configPrintCommand(), p.configCheckCommand(), p.configInitCommand())
+	return cmd
+}
+
+func (p *process) configPrintCommand() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "print",
+		Short:   "Print the configuration in force, without secrets",
+		Example: "  gateway config print --config gateway.yaml\n  gateway config print -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := p.load()
+			if err != nil {
+				return err
+			}
+			if out.json() {
+				var document any
+				if err := c.render().Decode(&document); err != nil {
+					return fmt.Errorf("render the configuration: %w", err)
+				}
+				return printJSON(p.stdout, document)
+			}
+			encoder := yaml.NewEncoder(p.stdout)
+			encoder.SetIndent(2)
+			if err := encoder.Encode(c.render()); err != nil {
+				return fmt.Errorf("render the configuration: %w", err)
+			}
+			return encoder.Close()
+		},
+	}
+	out.addFlag(cmd, "text")
+	return cmd
+}
+
+func (p *process) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration and name every problem with its key",
+		Long: `Check everything that can be told without starting: unknown keys, values of the
+wrong type or out of range, files that are not there. Every problem is one line
+on stderr that begins with its key; the exit status is then 2.`,
+		Example: "  gateway config check --config gateway.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := p.load(); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(p.stdout, "the configuration is good")
+			return err
+		},
+	}
+}
+
+func (p *process) configInitCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a configuration file with every key, its default and what it means",
+		Long: `Write a configuration that says in full what runs without one. FILE is
+gateway.yaml when it is not named, "-" is stdout. A file that exists is kept,
+unless --force is given.`,
+		Example: "  gateway config init\n  gateway config init -",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := "gateway.yaml"
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if name == "-" {
+				_, err := io.WriteString(p.stdout, example.Config())
+				return err
+			}
+			if err := writeNew(name, example.Config(), force); err != nil {
+				return &usageError{err}
+			}
+			_, err := fmt.Fprintf(p.stdout, "wrote %s; start with: %s serve --config %s\n", name, p.program, name)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite a file that exists")
+	return cmd
+}
+
+// writeNew creates a file that only its owner can write.
+func writeNew(name, text string, force bool) error {
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(filepath.Clean(name), mode, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	if _, err := io.WriteString(f, text); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// secretKeys are the keys whose values are never printed. Credentials are
+// configured as files, so that few are left; the values of an agent's
+// environment hide themselves.
+func secretKeys() []string { return []string{"password", "token", "secret", "seed"} }
+
+// render is the configuration as it may be shown.
+func (c *configuration) render() *yaml.Node {
+	secret := func(key string) bool { return slices.Contains(secretKeys(), strings.ToLower(key)) }
+	carriers := settings.Section()
+	for _, section := range c.carriers {
+		node := settings.Render(section.config, secret)
+		typ := settings.Section(settings.Entry{Key: "type", Value: settings.Render(section.typ, secret)})
+		node.Content = append(typ.Content, node.Content...)
+		carriers.Content = append(carriers.Content, settings.Section(settings.Entry{Key: section.name, Value: node}).Content...)
+	}
+	root := settings.Render(c.keys, secret)
+	root.Content = append(root.Content, settings.Section(settings.Entry{Key: "carriers", Value: carriers}).Content...)
+	return root
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
+	"github.com/compozy-gateway/gateway/core"
+	"github.com/spf13/cobra"
+)
+
+func (p *process) inspectCommand() *cobra.Command {
+	var (
+		r         remote
+		out       output
+		v         viewer
+		workspace string
+	)
+	cmd := &cobra.Command{
+		Use:   "inspect ID",
+		Short: "Show what became of one message",
+		Long: `Show one message: who was to get it, how each delivery stands with the
+acknowledgement of its carrier, and the receipts that peers sent for it. A
+carrier's acknowledgement says that a carrier took the bytes; a receipt says
+what a peer made of them. Neither stands for the other.`,
+		Example: "  gateway inspect m-1 --workspace demo\n  gateway inspect m-1 --workspace demo -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := client.Path("workspaces", workspace, "messages", args[0])
+			return show(cmd.Context(), &r, path, v.query(), p.stdout, out.json(), func(w io.Writer, in *core.Inspection) error {
+				return printInspection(w, args[0], in)
+			})
+		},
+	}
+	r.addFlags(cmd)
+	out.addFlag(cmd, "text")
+	v.addFlag(cmd)
+	cmd.Flags().StringVar(&workspace, "workspace", "", "workspace `ID`")
+	requireFlags(cmd, "workspace")
+	return cmd
+}
+
+func printInspection(w io.Writer, id string, in *core.Inspection) error {
+	position := "parked, waiting for the message that opens its work"
+	if in.Seq != nil {
+		position = "seq " + number(*in.Seq)
+	}
+	fmt.Fprintf(w, "Message %s: %s, committed %s, came in on %s (%s)\n\n",
+		printable(id), position, stamp(&in.CommittedAt), printable(in.Carrier), printable(in.Arrival))
+
+	decisions := newTable("RECIPIENT", "DECISION", "REASON")
+	for _, d := range in.Decisions {
+		decisions.add(d.Recipient, d.Decision, string(d.Reason))
+	}
+	deliveries := newTable("DELIVERY", "RECIPIENT", "STATE", "ATTEMPTS", "CARRIER ACK", "ACK TIME", "ACK DETAIL", "REASON", "LAST ERROR")
+	for _, d := range in.Deliveries {
+		var ack core.AckView
+		if d.Ack != nil {
+			ack = *d.Ack
+		}
+		deliveries.add(d.ID, d.Recipient, string(d.State), number(d.Attempts), string(ack.Kind), stamp(&ack.At), ack.Detail, d.Reason, d.LastError)
+	}
+	receipts := newTable("RECEIPT", "SEQ", "FROM", "STATUS", "REASON CODE", "DETAIL")
+	for _, r := range in.Receipts {
+		receipts.add(r.ID, number(r.Seq), r.From, string(r.Status), r.ReasonCode, r.Detail)
+	}
+	for _, part := range []struct {
+		title string
+		table *table
+	}{
+		{"Decisions", decisions},
+		{"Deliveries and carrier acknowledgements", deliveries},
+		{"Receipts from peers", receipts},
+	} {
+		if err := part.table.write(w, part.title); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}

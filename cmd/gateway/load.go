@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/compozy-gateway/gateway/carriers/mqtt"
+	"github.com/compozy-gateway/gateway/carriers/nats"
+	"github.com/compozy-gateway/gateway/cmd/gateway/internal/settings"
+	"github.com/compozy-gateway/gateway/gateway"
+	yamlparser "github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/rawbytes"
+	"github.com/knadh/koanf/v2"
+)
+
+// configuration is everything that can be configured, checked.
+type configuration struct {
+	keys
+	// carriers are sorted by name.
+	carriers []carrierSection
+}
+
+// keys are the keys of the file whose shape does not depend on what stands in
+// it.
+type keys struct {
+	gateway.Config `koanf:",squash"`
+	Embedded       embedded `koanf:"embedded"`
+	// Carriers is here so that the key is known; each section is read by the
+	// shape of its type.
+	Carriers any `koanf:"carriers"`
+}
+
+// embedded are the brokers that run inside this process.
+type embedded struct {
+	NATS nats.ServerConfig `koanf:"nats"`
+	MQTT mqtt.BrokerConfig `koanf:"mqtt"`
+}
+
+// carrierSection is one configured carrier.
+type carrierSection struct {
+	name, typ string
+	// config points to the Config of the type's package.
+	config any
+}
+
+// keySeparator stands between the levels of a key inside koanf. Keys may hold
+// dots (the extensions of a peer card do), so it is something that none holds.
+const keySeparator = "\x1f"
+
+func defaultKeys() keys {
+	return keys{
+		Config:   gateway.DefaultConfig(),
+		Embedded: embedded{NATS: nats.DefaultServerConfig(), MQTT: mqtt.DefaultBrokerConfig()},
+	}
+}
+
+// defaultCarriers is the set of carriers that runs when no file names others.
+func defaultCarriers() map[string]any {
+	set := map[string]any{}
+	for name, typ := range map[string]string{"nats": "nats", "mqtt": "mqtt", "http": "http", "agents": "stdio"} {
+		set[name] = map[string]any{"type": typ}
+	}
+	return set
+}
+
+// load puts the layers together and checks the whole. Its error is a usage error
+// that holds every problem. Environment variables that mean nothing are logged.
+func (p *process) load() (*configuration, error) {
+	layers := koanf.New(keySeparator)
+	if err := layers.Load(confmap.Provider(map[string]any{"carriers": defaultCarriers()}, ""), nil); err != nil {
+		return nil, fmt.Errorf("load the defaults: %w", err)
+	}
+	if err := p.loadFile(layers); err != nil {
+		return nil, &usageError{err}
+	}
+	problems := p.loadEnvironment(layers)
+	if p.dataDir != "" {
+		if err := layers.Set("data_dir", p.dataDir); err != nil {
+			return nil, fmt.Errorf("load the flags: %w", err)
+		}
+	}
+	c, found := decodeConfiguration(layers.Raw())
+	problems = append(problems, found...)
+	if len(problems) == 0 {
+		problems = c.validate()
+	}
+	if len(problems) > 0 {
+		return nil, &usageError{errors.Join(problems...)}
+	}
+	return c, nil
+}
+
+// loadFile adds the file's layer. Its carriers replace the default ones.
+func (p *process) loadFile(layers *koanf.Koanf) error {
+	if p.configFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(p.configFile)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	if documents(text) > 1 {
+		return fmt.Errorf("--config: %s holds more than one YAML document", p.configFile)
+	}
+	file := koanf.New(keySeparator)
+	if err := file.Load(rawbytes.Provider(text), yamlparser.Parser()); err != nil {
+		return fmt.Errorf("--config: %s: %w", p.configFile, oneLine(err))
+	}
+	if file.Exists("carriers") {
+		layers.Delete("carriers")
+	}
+	return layers.Merge(file)
+}
+
+// documentStart is the line that begins another YAML document.
+var documentStart = regexp.MustCompile(`(?m)^---(\s|$)`)
+
+// documents counts the documents of a YAML text that hold something.
+func documents(text []byte) int {
+	n := 0
+	for _, document := range documentStart.Split(string(text), -1) {
+		for line := range strings.Lines(document) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// oneLine joins the lines of an error, for problems are one line each.
+func oneLine(err error) error {
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// decodeConfiguration reads the layers' sum by the shapes of its parts.
+func decodeConfiguration(raw map[string]any) (*configuration, []error) {
+	c := &configuration{keys: defaultKeys()}
+	problems := settings.Decode("", raw, &c.keys)
+	carriers, ok := raw["carriers"].(map[string]any)
+	if !ok {
+		if raw["carriers"] != nil {
+			problems = append(problems, errors.New("carriers: must be a section of names"))
+		}
+		return c, problems
+	}
+	for _, name := range settings.Names(carriers) {
+		section, found := decodeCarrier(name, carriers[name])
+		problems = append(problems, found...)
+		c.carriers = append(c.carriers, section)
+	}
+	return c, problems
+}
+
+var carrierName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+func decodeCarrier(name string, value any) (carrierSection, []error) {
+	key := "carriers." + name
+	section := carrierSection{name: name}
+	if !carrierName.MatchString(name) {
+		return section, []error{fmt.Errorf("%s: a carrier's name is 1 to 64 lower-case letters, digits, - or _", key)}
+	}
+	raw, ok := value.(map[string]any)
+	if !ok {
+		return section, []error{fmt.Errorf("%s: must be a section with a type", key)}
+	}
+	types := carrierTypes()
+	names := settings.Names(types)
+	typ, ok := raw["type"].(string)
+	if !ok {
+		return section, []error{fmt.Errorf("%s.type: is required; it is one of %s", key, strings.Join(names, ", "))}
+	}
+	entry, ok := types[typ]
+	if !ok {
+		return section, []error{fmt.Errorf("%s.type: %q is unknown; it is one of %s, the nearest is %s",
+			key, typ, strings.Join(names, ", "), settings.Nearest(typ, names))}
+	}
+	section.typ, section.config = typ, entry.defaults()
+	rest := map[string]any{}
+	for k, v := range raw {
+		if k != "type" {
+			rest[k] = v
+		}
+	}
+	return section, settings.Decode(key, rest, section.config)
+}
+
+// validate asks every part what is wrong with its own keys.
+func (c *configuration) validate() []error {
+	problems := c.Config.Validate()
+	problems = append(problems, c.Embedded.NATS.Validate("embedded.nats")...)
+	problems = append(problems, c.Embedded.MQTT.Validate("embedded.mqtt")...)
+	types := carrierTypes()
+	var names []string
+	for _, section := range c.carriers {
+		names = append(names, section.name)
+		problems = append(problems, types[section.typ].validate(section.config, "carriers."+section.name)...)
+		if cfg, ok := section.config.(*nats.Config); ok && c.lacksJetStream(cfg) {
+			problems = append(problems, fmt.Errorf("carriers.%s.mode: is jetstream, but embedded.nats, where its url points, has jetstream: false", section.name))
+		}
+	}
+	return append(problems, c.ValidateScopes(names)...)
+}
+
+// lacksJetStream reports a carrier that wants streams of an embedded server that
+// has none.
+func (c *configuration) lacksJetStream(cfg *nats.Config) bool {
+	server := c.Embedded.NATS
+	return server.Enabled && !server.JetStream && cfg.Mode == nats.ModeJetStream && pointsAt(cfg.URL, server.Listen)
+}
+
+// carrierShape is the type of the configuration of a carrier type, nil when
+// there is no such type.
+func carrierShape(typ string) reflect.Type {
+	entry, ok := carrierTypes()[typ]
+	if !ok {
+		return nil
+	}
+	return reflect.TypeOf(entry.defaults())
+}
