@@ -99,8 +99,9 @@ func New(cfg Config, host core.Host, opts ...Option) (*Carrier, error) {
 }
 
 func (c *Carrier) link(name string, id identity, state *linkState) *link {
+	id.shown = id.clientID
 	return &link{
-		name: name, id: id, max: c.cfg.ReconnectMax, log: c.host.Logger.With("link", name),
+		id: id, max: c.cfg.ReconnectMax, log: c.host.Logger.With("link", name),
 		random: rand.Float64, state: state,
 	}
 }

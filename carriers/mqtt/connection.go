@@ -41,6 +41,8 @@ type credentials func() (username, password string, err error)
 // identity is what a connection says of itself to the broker.
 type identity struct {
 	clientID string
+	// shown is the client id as the log may have it.
+	shown string
 	// clean asks for a session that ends with the connection.
 	clean     bool
 	keepalive time.Duration

@@ -6,25 +6,27 @@ import (
 	"time"
 )
 
-// The pauses between two attempts to connect.
 const (
+	// firstPause is the pause before the first attempt to reconnect.
 	firstPause = 200 * time.Millisecond
-	// stableAfter is how long a connection must have stood for the pauses to
-	// begin anew. It is longer than two pauses, so that two clients that push each
+	// stableFactor says how long a connection must have stood for the pauses to
+	// begin anew: that many of the longest pauses. So two clients that push each
 	// other out (the same client id twice) slow down and stay slow.
 	stableFactor = 2
 )
 
 // link keeps one of the carrier's two clients connected.
 type link struct {
-	name string
-	id   identity
-	max  time.Duration
-	log  *slog.Logger
+	id identity
+	// max is the longest pause.
+	max time.Duration
+	log *slog.Logger
 	// random yields numbers from 0 up to 1.
 	random func() float64
 	// state is where the link says how it stands.
 	state *linkState
+	// logged is the last reason that was logged as a warning.
+	logged string
 }
 
 // session serves one connection until it, or ctx, has ended. It closes what it
@@ -42,7 +44,7 @@ func (l *link) run(ctx context.Context, open open) {
 		serve, err := open(ctx)
 		if err == nil {
 			began := time.Now()
-			l.log.Info("connected to the broker", "client_id", l.id.clientID)
+			l.log.Info("connected to the broker", "client_id", l.id.shown)
 			err = serve(ctx)
 			lived = time.Since(began)
 		}
@@ -59,17 +61,22 @@ func (l *link) run(ctx context.Context, open open) {
 	l.state.set(describe(errStopping))
 }
 
-// report says that the link is down. Repeats of one reason are not logged again
+// down says at once that a connection has ended.
+func (l *link) down(conn *connection) { l.state.set(describe(conn.lost())) }
+
+// report says why the link is down. Repeats of one reason are not logged again
 // above debug level.
 func (l *link) report(err error, lived, pause time.Duration) {
 	why := describe(err)
 	if lived > 0 && lived < l.max {
-		why += " soon after it was up (if this goes on, another client may be using the client id " + l.id.clientID + ")"
+		why += " soon after it was up (if this goes on, another client may be using the client id " + l.id.shown + ")"
 	}
+	l.state.set(why)
 	level := slog.LevelDebug
-	if l.state.set(why) {
+	if why != l.logged {
 		level = slog.LevelWarn
 	}
+	l.logged = why
 	l.log.Log(context.Background(), level, "no connection to the broker", "reason", why, "retry_in", pause.Round(time.Millisecond))
 }
 

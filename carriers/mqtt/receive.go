@@ -71,8 +71,11 @@ func (s *subscriber) open(ctx context.Context) (session, error) {
 func (s *subscriber) serve(ctx context.Context, conn *connection, acks *acks) error {
 	var acking sync.WaitGroup
 	acking.Go(func() { acks.run(conn) })
-	defer acking.Wait()
-	defer conn.close()
+	defer func() {
+		s.link.down(conn)
+		conn.close()
+		acking.Wait()
+	}()
 	for {
 		var again <-chan time.Time
 		err := s.subscribe(ctx, conn)

@@ -103,14 +103,14 @@ func (p *publisher) serve(ctx context.Context, o *outlet) error {
 	case <-ctx.Done():
 	case <-o.conn.ctx.Done():
 	}
+	p.link.down(o.conn)
 	p.use(nil)
 	if ctx.Err() != nil {
 		o.part(ctx)
 	}
-	why := o.conn.lost()
 	o.conn.close()
 	o.under.Wait()
-	return why
+	return o.conn.lost()
 }
 
 func (p *publisher) use(o *outlet) {

@@ -15,12 +15,12 @@ type linkState struct {
 	why   string
 }
 
-// set says why the link is not ready, and reports whether that is news. An empty
-// reason means ready.
-func (s *linkState) set(why string) bool {
+// set says why the link is not ready, and reports whether that is another reason
+// than before. Without one it is ready.
+func (s *linkState) set(why string) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news := s.why != why || s.ready != (why == "")
+	news = s.why != why
 	s.ready, s.why = why == "", why
 	return news
 }
