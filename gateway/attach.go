@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// attach makes a peer a local recipient. It is known to every envelope that is
+// committed after it.
+func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) error {
+	if !g.pins.allow(at.WorkspaceID, at.Peer, c.name, at.Principal) {
+		return fmt.Errorf("peer %s is reserved for another sender: %w", at.Peer, core.ErrForbidden)
+	}
+	if !allowedByAny(c.scopes, at.WorkspaceID, at.Channel, at.Peer) {
+		return fmt.Errorf("the scope of carrier %s does not take in peer %s there: %w", c.name, at.Peer, core.ErrForbidden)
+	}
+	before, attached := g.dir.find(at)
+	if attached && before.Carrier == c.name && before.push == at.Push {
+		return nil
+	}
+	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		row, err := t.tx.Attach(ctx, core.Recipient{
+			Carrier: c.name, WorkspaceID: at.WorkspaceID, Channel: at.Channel, Peer: at.Peer,
+		}, at.Push)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			r := g.dir.put(row, c.scopes)
+			if attached {
+				g.dispatcher.remove(before.id)
+			}
+			if at.Push {
+				g.dispatcher.add(*r)
+				g.dispatcher.wake(r.id)
+			}
+		}, nil
+	})
+}
+
+func (g *Gateway) detach(ctx context.Context, c *carrier, at core.Attachment) error {
+	r, ok := g.dir.find(at)
+	if !ok || r.Carrier != c.name {
+		return nil
+	}
+	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		if err := t.tx.Detach(ctx, r.id); err != nil {
+			return nil, err
+		}
+		return func() {
+			row := rowOf(r)
+			row.Attached = false
+			g.dir.put(row, c.scopes)
+			g.dispatcher.remove(r.id)
+		}, nil
+	})
+}

@@ -1,0 +1,439 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/compozy-gateway/gateway/core"
+	"github.com/compozy-gateway/gateway/store"
+)
+
+// The bounds of what waits and of what shares a commit.
+const (
+	queueRows      = 4096
+	queueBytes     = 64 << 20
+	groupRows      = 1024
+	groupBytes     = 8 << 20
+	groupResults   = 4096
+	parkedSweep    = time.Second
+	parkedSweepMax = 256
+	// abandonAfter is how long a stopping gateway keeps trying a group that the
+	// store does not take.
+	abandonAfter = 5 * time.Second
+)
+
+// control is a change that does not come from an envelope: an attachment, a
+// replay. It runs in the committer's order.
+type control struct {
+	// run makes the change; what it returns is applied to memory once the
+	// transaction is committed.
+	run  func(ctx context.Context, t *transaction) (apply func(), err error)
+	done chan error
+}
+
+// outcome of a delivery on its way to a commit.
+type recorded struct {
+	result store.Result
+	// after is called once the result is committed, or given up.
+	after func()
+}
+
+// item is an offer or a control: exactly one of them.
+type item struct {
+	offer   *offer
+	control *control
+}
+
+// committer is the one goroutine that writes: whatever waited during the last
+// commit is the next group (section 6).
+type committer struct {
+	gateway *Gateway
+	store   *store.Store
+	dir     *directory
+	log     *slog.Logger
+	now     func() time.Time
+
+	queue chan item
+	bytes *semaphore.Weighted
+
+	mu      sync.Mutex
+	results []recorded
+	// signal holds one token while results wait.
+	signal chan struct{}
+
+	// stopping ends when the gateway takes nothing more.
+	stopping chan struct{}
+	stopOnce sync.Once
+	// offering counts those inside offer, so that a stop can wait for them.
+	offering sync.WaitGroup
+	gate     sync.RWMutex
+	closed   bool
+
+	// What follows belongs to the committer's goroutine.
+	held    item
+	lastSeq int64
+	parked  *parkedCounts
+	backoff backoff
+}
+
+func newCommitter(g *Gateway) *committer {
+	return &committer{
+		gateway: g, store: g.store, dir: g.dir, log: g.log, now: g.now,
+		queue:    make(chan item, queueRows),
+		bytes:    semaphore.NewWeighted(queueBytes),
+		signal:   make(chan struct{}, 1),
+		stopping: make(chan struct{}),
+		parked:   newParkedCounts(),
+		backoff:  backoff{base: 20 * time.Millisecond, cap: 2 * time.Second},
+	}
+}
+
+// start reads what the committer keeps in memory.
+func (c *committer) start(ctx context.Context) error {
+	var err error
+	if c.lastSeq, err = c.store.LastSeq(ctx); err != nil {
+		return err
+	}
+	c.parked.total, c.parked.from, err = c.store.ParkedCounts(ctx)
+	return err
+}
+
+// enter lets a caller in unless the gateway is stopping; leave must follow.
+func (c *committer) enter() error {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if c.closed {
+		return core.ErrStopping
+	}
+	c.offering.Add(1)
+	return nil
+}
+
+func (c *committer) leave() { c.offering.Done() }
+
+// offer queues an envelope. It blocks while the queue is full.
+func (c *committer) offer(ctx context.Context, o *offer) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	weight := int64(len(o.in.Payload)) + 1
+	if err := c.bytes.Acquire(ctx, weight); err != nil {
+		return err
+	}
+	settle := o.settle
+	o.settle = func(s core.Settlement) {
+		c.bytes.Release(weight)
+		settle(s)
+	}
+	return c.push(ctx, item{offer: o}, func() { c.bytes.Release(weight) })
+}
+
+func (c *committer) push(ctx context.Context, it item, giveUp func()) error {
+	select {
+	case c.queue <- it:
+		return nil
+	case <-ctx.Done():
+		giveUp()
+		return ctx.Err()
+	case <-c.stopping:
+		giveUp()
+		return core.ErrStopping
+	}
+}
+
+// do runs a control in order and waits for its commit.
+func (c *committer) do(ctx context.Context, run func(context.Context, *transaction) (func(), error)) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	ctl := &control{run: run, done: make(chan error, 1)}
+	if err := c.push(ctx, item{control: ctl}, func() {}); err != nil {
+		return err
+	}
+	select {
+	case err := <-ctl.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// record queues the outcome of a delivery. It never blocks: what is under way
+// bounds it.
+func (c *committer) record(_ context.Context, r store.Result, after func()) error {
+	c.mu.Lock()
+	c.results = append(c.results, recorded{result: r, after: after})
+	c.mu.Unlock()
+	select {
+	case c.signal <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (c *committer) takeResults() []recorded {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.results), groupResults)
+	taken := c.results[:n:n]
+	c.results = c.results[n:]
+	if len(c.results) > 0 {
+		select {
+		case c.signal <- struct{}{}:
+		default:
+		}
+	} else {
+		c.results = nil
+	}
+	return taken
+}
+
+// stop closes the intake: nothing new is taken, what was taken is still
+// committed.
+func (c *committer) stop() {
+	c.gate.Lock()
+	c.closed = true
+	c.gate.Unlock()
+	c.stopOnce.Do(func() { close(c.stopping) })
+}
+
+// settleAll returns when everything that was taken before stop is settled.
+func (c *committer) settleAll() {
+	c.offering.Wait()
+	barrier := &control{
+		run:  func(context.Context, *transaction) (func(), error) { return nil, nil },
+		done: make(chan error, 1),
+	}
+	c.queue <- item{control: barrier}
+	<-barrier.done
+}
+
+// run commits groups until quit is closed and everything that waits is written.
+func (c *committer) run(quit <-chan struct{}) {
+	sweep := time.NewTicker(parkedSweep)
+	defer sweep.Stop()
+	for {
+		if c.held != (item{}) {
+			c.commit(c.gather(item{}))
+			continue
+		}
+		select {
+		case it := <-c.queue:
+			c.commit(c.gather(it))
+		case <-c.signal:
+			c.commit(c.gather(item{}))
+		case <-sweep.C:
+			c.sweepParked()
+		case <-quit:
+			c.drain()
+			return
+		}
+	}
+}
+
+// drain commits what still waits, results included.
+func (c *committer) drain() {
+	for {
+		g := c.gather(item{})
+		if g.empty() {
+			return
+		}
+		c.commit(g)
+	}
+}
+
+// group is what shares one commit, in order of arrival: outcomes of deliveries,
+// and a run of offers or a run of controls. The two never mix, because a control
+// changes the directory that offers are decided by.
+type group struct {
+	offers   []*offer
+	controls []*control
+	results  []recorded
+}
+
+func (g group) empty() bool {
+	return len(g.offers) == 0 && len(g.controls) == 0 && len(g.results) == 0
+}
+
+// gather takes what waits now, within the bounds of a group.
+func (c *committer) gather(first item) group {
+	var g group
+	bytes := 0
+	for it, ok := c.next(first); ok; it, ok = c.next(item{}) {
+		if (it.control != nil && len(g.offers) > 0) || (it.offer != nil && len(g.controls) > 0) {
+			c.held = it
+			break
+		}
+		if it.control != nil {
+			g.controls = append(g.controls, it.control)
+		} else {
+			g.offers = append(g.offers, it.offer)
+			bytes += len(it.offer.in.Payload)
+		}
+		if len(g.offers)+len(g.controls) >= groupRows || bytes >= groupBytes {
+			break
+		}
+	}
+	g.results = c.takeResults()
+	return g
+}
+
+// next is what the last group left over, the given item, or what waits; it does
+// not block.
+func (c *committer) next(first item) (item, bool) {
+	if c.held != (item{}) {
+		it := c.held
+		c.held = first
+		return it, true
+	}
+	if first != (item{}) {
+		return first, true
+	}
+	select {
+	case it := <-c.queue:
+		return it, true
+	default:
+		return item{}, false
+	}
+}
+
+// commit brings a group to its end: committed, or split until the culprit
+// stands alone. While the store cannot write for a reason that passes, it keeps
+// the group and tries again.
+func (c *committer) commit(g group) {
+	started := c.now()
+	c.backoff.reset()
+	for {
+		err := c.try(g)
+		if err == nil {
+			c.gateway.metrics.commit(len(g.offers), c.now().Sub(started))
+			c.gateway.setStoreTrouble("")
+			return
+		}
+		if !store.Passing(err) {
+			c.split(g, err)
+			return
+		}
+		c.gateway.setStoreTrouble(err.Error())
+		c.log.Warn("the store cannot write now; nothing is acknowledged until it can", "waiting", len(g.offers), "error", err)
+		if c.stoppingFor(started) {
+			c.abandon(g)
+			return
+		}
+		time.Sleep(c.backoff.next())
+	}
+}
+
+func (c *committer) stoppingFor(started time.Time) bool {
+	select {
+	case <-c.stopping:
+		return c.now().Sub(started) > abandonAfter
+	default:
+		return false
+	}
+}
+
+// abandon leaves a group unsettled at shutdown: nobody was told that it was
+// taken, so its senders send it again.
+func (c *committer) abandon(g group) {
+	for _, o := range g.offers {
+		o.settle(core.Settlement{Verdict: core.VerdictRetry, ID: offerID(o), RetryAfter: time.Second})
+	}
+	for _, ctl := range g.controls {
+		ctl.done <- core.ErrStopping
+	}
+	g.forgetResults()
+}
+
+// forgetResults gives up outcomes that cannot be stored; their deliveries are
+// sent again.
+func (g group) forgetResults() {
+	for _, r := range g.results {
+		if r.after != nil {
+			r.after()
+		}
+	}
+}
+
+// split finds the culprit of a failure that will not pass.
+func (c *committer) split(g group, cause error) {
+	offers, controls, results := len(g.offers), len(g.controls), len(g.results)
+	switch {
+	case results > 0 && offers+controls > 0:
+		c.commit(group{results: g.results})
+		c.commit(group{offers: g.offers, controls: g.controls})
+	case offers > 1:
+		c.commit(group{offers: g.offers[:offers/2]})
+		c.commit(group{offers: g.offers[offers/2:]})
+	case controls > 1:
+		c.commit(group{controls: g.controls[:controls/2]})
+		c.commit(group{controls: g.controls[controls/2:]})
+	case results > 1:
+		c.commit(group{results: g.results[:results/2]})
+		c.commit(group{results: g.results[results/2:]})
+	default:
+		c.condemn(g, cause)
+	}
+}
+
+// condemn ends the one item that the store will never take.
+func (c *committer) condemn(g group, cause error) {
+	c.log.Error("the store refuses this one for good", "error", cause)
+	g.forgetResults()
+	for _, ctl := range g.controls {
+		ctl.done <- cause
+	}
+	for _, o := range g.offers {
+		if o.refusal != nil && o.refusal.Reason == core.ReasonInternal {
+			o.settle(core.Settlement{Verdict: core.VerdictRetry, ID: offerID(o), RetryAfter: time.Minute})
+			continue
+		}
+		o.refusal = &core.Rejection{
+			Step: core.StepParse, Reason: core.ReasonInternal,
+			Detail: "the gateway could not store this message; its log says why",
+		}
+		c.commit(group{offers: []*offer{o}})
+	}
+}
+
+// sweepParked ends what waited for an opener until it was stale.
+func (c *committer) sweepParked() {
+	if c.parked.total == 0 {
+		return
+	}
+	var delta *parkedCounts
+	err := c.store.Write(context.Background(), func(ctx context.Context, tx *store.Tx) error {
+		now := c.now()
+		stale, err := tx.StaleParked(ctx, now, parkedSweepMax)
+		if err != nil || len(stale) == 0 {
+			return err
+		}
+		d := newDecider(c.gateway.policy, now, &store.State{Keys: map[store.Key]*store.Known{}}, c.dir, c.lastSeq, c.parked)
+		for _, p := range stale {
+			d.unpark(p)
+			d.giveUp(p, parkedTooLong())
+		}
+		delta = d.parkedDelta
+		return tx.Apply(ctx, d.finish())
+	})
+	if err != nil {
+		c.log.Warn("cannot end what was parked too long; will try again", "error", err)
+		return
+	}
+	if delta != nil {
+		c.parked.merge(delta)
+	}
+}
+
+func offerID(o *offer) string {
+	if o.env == nil {
+		return ""
+	}
+	return o.env.ID
+}

@@ -1,0 +1,125 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/compozy-gateway/gateway/core"
+	"github.com/compozy-gateway/gateway/store"
+)
+
+// metrics counts what the gateway does. No label holds what a stranger chose.
+type metrics struct {
+	registry   *prometheus.Registry
+	offers     *prometheus.CounterVec
+	rejections *prometheus.CounterVec
+	deliveries *prometheus.CounterVec
+	groupSize  prometheus.Histogram
+	commitTime prometheus.Histogram
+}
+
+func newMetrics(g *Gateway) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		offers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_offers_total", Help: "Frames settled, by carrier and verdict.",
+		}, []string{"carrier", "verdict"}),
+		rejections: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_rejections_total", Help: "Frames refused, by carrier and reason code.",
+		}, []string{"carrier", "reason"}),
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_deliveries_total", Help: "Outcomes of deliveries and of attempts, by carrier and state.",
+		}, []string{"carrier", "state"}),
+		groupSize: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gateway_commit_offers", Help: "Offers that shared a commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}),
+		commitTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gateway_commit_seconds", Help: "Time of a commit, waiting for a locked store included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}),
+	}
+	m.registry.MustRegister(m.offers, m.rejections, m.deliveries, m.groupSize, m.commitTime,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetCollector{g})
+	return m
+}
+
+// Metrics serves the counters in Prometheus' text format.
+func (g *Gateway) Metrics() http.Handler {
+	return promhttp.HandlerFor(g.metrics.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) commit(offers int, took time.Duration) {
+	if offers > 0 {
+		m.groupSize.Observe(float64(offers))
+	}
+	m.commitTime.Observe(took.Seconds())
+}
+
+func (m *metrics) settled(carrier string, s core.Settlement) {
+	m.offers.WithLabelValues(carrier, verdictLabel(s)).Inc()
+	if s.Rejection != nil {
+		m.rejections.WithLabelValues(carrier, string(s.Rejection.Reason)).Inc()
+	}
+}
+
+func verdictLabel(s core.Settlement) string {
+	switch {
+	case s.Verdict == core.VerdictRejected:
+		return "rejected"
+	case s.Echo:
+		return "echo"
+	case s.Duplicate:
+		return "duplicate"
+	case s.Parked:
+		return "parked"
+	default:
+		return "committed"
+	}
+}
+
+func (m *metrics) delivered(dir *directory, r store.Result) {
+	state := string(r.State)
+	if r.State == core.DeliveryPending {
+		state = "retried"
+	}
+	m.deliveries.WithLabelValues(dir.carrierOf(r.ID.Recipient), state).Inc()
+}
+
+// fleetCollector reads what the carriers and queues say when it is asked.
+type fleetCollector struct{ gateway *Gateway }
+
+var (
+	readyDesc   = prometheus.NewDesc("gateway_carrier_ready", "1 while the carrier is ready.", []string{"carrier"}, nil)
+	droppedDesc = prometheus.NewDesc("gateway_carrier_dropped_total", "Frames that the carrier knows it lost.", []string{"carrier"}, nil)
+	pendingDesc = prometheus.NewDesc("gateway_pending_deliveries", "Deliveries that wait, by carrier.", []string{"carrier"}, nil)
+	parkedDesc  = prometheus.NewDesc("gateway_queue_offers", "Offers that wait for a commit.", nil, nil)
+)
+
+func (fleetCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- readyDesc
+	out <- droppedDesc
+	out <- pendingDesc
+	out <- parkedDesc
+}
+
+func (f fleetCollector) Collect(out chan<- prometheus.Metric) {
+	for _, c := range f.gateway.Carriers() {
+		ready := 0.0
+		if c.State == core.StateReady {
+			ready = 1
+		}
+		out <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready, c.Name)
+		out <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(c.Dropped), c.Name)
+	}
+	pending := map[string]int64{}
+	for _, r := range f.gateway.dir.snapshot() {
+		pending[r.Carrier] += r.pending
+	}
+	for carrier, n := range pending {
+		out <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(n), carrier)
+	}
+	out <- prometheus.MustNewConstMetric(parkedDesc, prometheus.GaugeValue, float64(len(f.gateway.committer.queue)))
+}

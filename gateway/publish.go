@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// publish tells everybody what was committed: memory first, then the carriers
+// in order of arrival, then those who deliver and those who watch. Nothing of
+// it happens before the commit.
+func (c *committer) publish(g group, t *transaction) {
+	c.lastSeq = t.lastSeq
+	c.parked.merge(t.parked)
+	for _, row := range t.rows {
+		c.dir.put(row, nil)
+	}
+	c.dir.addPending(t.pending)
+	for i, o := range g.offers {
+		c.gateway.metrics.settled(o.origin.name, t.settlements[i])
+		o.settle(t.settlements[i])
+	}
+	for i, ctl := range g.controls {
+		if apply := t.controls[i].apply; apply != nil {
+			apply()
+		}
+		ctl.done <- t.controls[i].err
+	}
+	for _, r := range g.results {
+		c.gateway.metrics.delivered(c.dir, r.result)
+		if r.after != nil {
+			r.after()
+		}
+	}
+	for id := range t.woken {
+		c.gateway.dispatcher.wake(id)
+	}
+	if anyCommitted(t.settlements) || len(g.controls) > 0 {
+		c.gateway.watch.announce()
+	}
+}
+
+func anyCommitted(settlements []core.Settlement) bool {
+	for _, s := range settlements {
+		if s.Verdict == core.VerdictCommitted && !s.Duplicate && !s.Echo {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// View is the gateway as the readers behind one carrier may see it: bounded by
+// the scopes of that carrier.
+type View struct {
+	gateway *Gateway
+	carrier string
+}
+
+// View gives the reading side to the carrier of that name.
+func (g *Gateway) View(carrierName string) *View { return &View{gateway: g, carrier: carrierName} }
+
+// allowed reports whether the carrier may see the channel; an empty channel asks
+// for the workspace alone.
+func (v *View) allowed(workspace, channel string) bool {
+	for _, s := range v.gateway.config.Scopes[v.carrier] {
+		if channel == "" {
+			s.Channels = nil
+		}
+		s.Peers = nil
+		if s.Allows(workspace, channel, "") {
+			return true
+		}
+	}
+	return v.gateway.config.Scopes[v.carrier] == nil
+}
+
+// History lists committed messages of a channel, oldest first, and the seq to
+// go on after, nil at the end.
+func (v *View) History(ctx context.Context, q core.HistoryQuery) ([]core.Message, *int64, error) {
+	if !v.allowed(q.WorkspaceID, q.Channel) {
+		return nil, nil, nil
+	}
+	return v.gateway.store.History(ctx, q)
+}
+
+// MessagesAfter lists all messages of a channel behind a seq.
+func (v *View) MessagesAfter(ctx context.Context, workspace, channel string, after int64, limit int) ([]core.Message, error) {
+	if !v.allowed(workspace, channel) {
+		return nil, nil
+	}
+	return v.gateway.store.MessagesAfter(ctx, workspace, channel, after, limit)
+}
+
+// Inspect tells everything about one message. ErrNotFound when it is not known.
+func (v *View) Inspect(ctx context.Context, workspace, id string) (*core.Inspection, error) {
+	found, err := v.gateway.store.Inspect(ctx, workspace, id)
+	if err != nil {
+		return nil, err
+	}
+	if !v.allowed(workspace, found.Channel) {
+		return nil, core.ErrNotFound
+	}
+	v.gateway.markSending(found)
+	return found, nil
+}
+
+// Work tells how a unit of work stands. ErrNotFound when it is not known.
+func (v *View) Work(ctx context.Context, workspace, workID string) (*core.WorkView, error) {
+	found, err := v.gateway.store.Work(ctx, workspace, workID)
+	if err != nil {
+		return nil, err
+	}
+	if !v.allowed(workspace, found.Channel) {
+		return nil, core.ErrNotFound
+	}
+	return found, nil
+}
+
+// Threads lists the public threads of a workspace, the latest first.
+func (v *View) Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error) {
+	if !v.allowed(workspace, "") {
+		return nil, nil
+	}
+	all, err := v.gateway.store.Threads(ctx, workspace, limit)
+	if err != nil {
+		return nil, err
+	}
+	seen := all[:0]
+	for _, t := range all {
+		if v.allowed(workspace, t.Channel) {
+			seen = append(seen, t)
+		}
+	}
+	return seen, nil
+}
+
+// Peers lists the peers of a workspace and where they are.
+func (v *View) Peers(ctx context.Context, workspace string) ([]core.PeerView, error) {
+	if !v.allowed(workspace, "") {
+		return nil, nil
+	}
+	return v.gateway.store.Peers(ctx, workspace)
+}
+
+// SeqRange is the oldest and the newest seq that history retains.
+func (v *View) SeqRange(ctx context.Context) (oldest, newest int64, err error) {
+	return v.gateway.store.SeqRange(ctx)
+}
+
+// Committed is closed when something more was committed.
+func (v *View) Committed() <-chan struct{} { return v.gateway.watch.Committed() }
+
+// Inbox lists what waits for an attached peer behind a position. ErrNotFound
+// when the peer is not attached.
+func (v *View) Inbox(ctx context.Context, at core.Attachment, after int64, limit int) ([]core.InboxEntry, error) {
+	r, ok := v.gateway.dir.find(at)
+	if !ok {
+		return nil, notAttached(at)
+	}
+	return v.gateway.store.Inbox(ctx, r.id, after, limit, pageBytes, v.gateway.now())
+}
+
+// Served records that the entries of an inbox up to a position were handed out,
+// so that the reader's cursor can acknowledge them.
+func (v *View) Served(ctx context.Context, at core.Attachment, position int64) error {
+	g := v.gateway
+	r, ok := g.dir.find(at)
+	if !ok {
+		return notAttached(at)
+	}
+	if position <= r.served {
+		return nil
+	}
+	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		if err := t.tx.Served(ctx, r.id, position); err != nil {
+			return nil, err
+		}
+		return func() { g.dir.setServed(r.id, position) }, nil
+	})
+}
+
+// AckThrough acknowledges the served entries of an inbox up to a position, never
+// more than what was served, and tells how many there were.
+func (v *View) AckThrough(ctx context.Context, at core.Attachment, position int64, ack core.Ack) (int, error) {
+	g := v.gateway
+	r, ok := g.dir.find(at)
+	if !ok {
+		return 0, notAttached(at)
+	}
+	position = min(position, r.served)
+	acked := 0
+	err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		ids, err := t.tx.PendingThrough(ctx, r.id, position)
+		if err != nil {
+			return nil, err
+		}
+		acked = len(ids)
+		return nil, t.acknowledge(ctx, ids, ack)
+	})
+	return acked, err
+}
+
+func notAttached(at core.Attachment) error {
+	return fmt.Errorf("peer %s is not attached to channel %s: %w", at.Peer, at.Channel, core.ErrNotFound)
+}
+
+// DeadLetters lists deliveries that were given up, behind the given one.
+func (v *View) DeadLetters(ctx context.Context, after string, limit int) ([]core.DeadLetter, error) {
+	return v.gateway.store.DeadLetters(ctx, after, limit)
+}
+
+// Replay puts a dead delivery back into its queue, with the same bytes.
+// ErrNotFound when it is not dead, ErrExpired when the message's own expiry has
+// passed.
+func (v *View) Replay(ctx context.Context, id core.DeliveryID) error {
+	g := v.gateway
+	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		now := t.committer.now()
+		if err := t.tx.Replay(ctx, id, t.nextSeq(), now.Add(g.policy.maxDeliveryAge), now); err != nil {
+			return nil, err
+		}
+		t.pending[id.Recipient]++
+		t.woken[id.Recipient] = true
+		return nil, nil
+	})
+}
+
+// Discard gives a dead delivery up for good. ErrNotFound when it is not dead.
+func (v *View) Discard(ctx context.Context, id core.DeliveryID) error {
+	return v.gateway.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		return nil, t.tx.Discard(ctx, id)
+	})
+}
+
+// Carriers tells how every carrier stands, in the order of configuration.
+func (v *View) Carriers() []core.CarrierView { return v.gateway.Carriers() }
