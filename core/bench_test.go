@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -120,15 +119,5 @@ func parseShapeBody(t testing.TB, raw []byte) {
 	}
 	if rej != nil {
 		t.Fatal(rej)
-	}
-}
-
-func TestASayIsCheckedInFewAllocations(t *testing.T) {
-	raw := sayOf(600)
-	if len(raw) != 600 {
-		t.Fatal(fmt.Errorf("the sample has %d bytes", len(raw)))
-	}
-	if got := testing.AllocsPerRun(200, func() { parseShapeBody(t, raw) }); got > 8 {
-		t.Errorf("%g allocations", got)
 	}
 }
