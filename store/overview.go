@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// Threads lists the public threads of a workspace, the one with the newest
+// message first, at most limit.
+func (s *Store) Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error) {
+	list := []core.ThreadView{}
+	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		v := core.ThreadView{WorkspaceID: workspace}
+		var at int64
+		err := rows.Scan(&v.Channel, &v.ThreadID, &v.Participants, &v.Messages, &v.LastSeq, &at)
+		v.LastAt = instant(at)
+		list = append(list, v)
+		return err
+	}, "SELECT ch.name, c.name, c.participants, c.messages, c.last_seq, c.last_at FROM workspaces ws"+
+		" JOIN channels ch ON ch.workspace_id = ws.id JOIN containers c ON c.channel_id = ch.id"+
+		" WHERE ws.name = ? AND c.surface = 1 AND c.known = 1 ORDER BY c.last_seq DESC LIMIT ?", workspace, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read threads: %w", err)
+	}
+	return list, nil
+}
+
+// Peers lists the peers of a workspace, by id: those that are attached here and
+// those that were heard.
+func (s *Store) Peers(ctx context.Context, workspace string) ([]core.PeerView, error) {
+	found := map[string]*core.PeerView{}
+	peer := func(id string) *core.PeerView {
+		v := found[id]
+		if v == nil {
+			v = &core.PeerView{WorkspaceID: workspace, Peer: id, Attached: []string{}}
+			found[id] = v
+		}
+		return v
+	}
+	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		var id, channel string
+		if err := rows.Scan(&id, &channel); err != nil {
+			return err
+		}
+		v := peer(id)
+		v.Attached = append(v.Attached, channel)
+		return nil
+	}, "SELECT peer, channel FROM recipients WHERE workspace = ? AND peer <> '' AND attached = 1 ORDER BY peer, channel", workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read attached peers: %w", err)
+	}
+	err = scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		var id, carrier, channel, cardCarrier string
+		var heard, cardAt int64
+		var card []byte
+		if err := rows.Scan(&id, &carrier, &channel, &heard, &cardCarrier, &cardAt, &card); err != nil {
+			return err
+		}
+		v := peer(id)
+		v.Carrier, v.Channel = carrier, channel
+		if heard != 0 {
+			at := instant(heard)
+			v.LastHeard = &at
+		}
+		if card != nil {
+			at := instant(cardAt)
+			v.Card, v.CardCarrier, v.CardAt = card, cardCarrier, &at
+		}
+		return nil
+	}, "SELECT p.peer, COALESCE(r.carrier, ''), COALESCE(ch.name, ''), p.last_heard, COALESCE(cr.carrier, ''), COALESCE(p.card_at, 0), pc.card"+
+		" FROM workspaces ws JOIN peers p ON p.workspace_id = ws.id LEFT JOIN recipients r ON r.id = p.link"+
+		" LEFT JOIN channels ch ON ch.id = p.channel_id LEFT JOIN recipients cr ON cr.id = p.card_link"+
+		" LEFT JOIN peer_cards pc ON pc.workspace_id = p.workspace_id AND pc.peer = p.peer WHERE ws.name = ?", workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read peers: %w", err)
+	}
+	list := make([]core.PeerView, 0, len(found))
+	for _, v := range found {
+		list = append(list, *v)
+	}
+	slices.SortFunc(list, func(a, b core.PeerView) int { return strings.Compare(a.Peer, b.Peer) })
+	return list, nil
+}

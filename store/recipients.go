@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// Recipients lists everybody a delivery was ever for or is for, links and
+// peers, in the order of their ids, with how many deliveries wait for each.
+func (s *Store) Recipients(ctx context.Context) ([]RecipientRow, error) {
+	return recipients(ctx, s.readers)
+}
+
+func recipients(ctx context.Context, db bun.IDB) ([]RecipientRow, error) {
+	var found []recipientModel
+	if err := selectRecipients(db, &found).OrderExpr("r.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read recipients: %w", err)
+	}
+	rows := make([]RecipientRow, 0, len(found))
+	for i := range found {
+		rows = append(rows, found[i].row())
+	}
+	return rows, nil
+}
+
+// PendingCounts is Recipients as it stands in the transaction.
+func (tx *Tx) PendingCounts(ctx context.Context) ([]RecipientRow, error) {
+	return recipients(ctx, tx.tx)
+}
+
+func selectRecipients(db bun.IDB, into *[]recipientModel) *bun.SelectQuery {
+	return db.NewSelect().Model(into).
+		Column("id", "carrier", "link", "workspace", "channel", "peer", "attached", "push", "served").
+		ColumnExpr("(SELECT COUNT(*) FROM deliveries AS d WHERE d.recipient_id = r.id AND d.state = 0) AS pending")
+}
+
+// EnsureRecipient gives the recipient's row, making it if need be. A link is
+// known by its carrier and name, a peer by its workspace, channel and id,
+// whatever carrier serves it.
+func (tx *Tx) EnsureRecipient(ctx context.Context, r core.Recipient) (RecipientRow, error) {
+	if _, err := tx.run(ctx,
+		"INSERT OR IGNORE INTO recipients (carrier, link, workspace, channel, peer) VALUES (?, ?, ?, ?, ?)",
+		r.Carrier, r.Link, r.WorkspaceID, r.Channel, r.Peer); err != nil {
+		return RecipientRow{}, fmt.Errorf("make recipient %s: %w", r, err)
+	}
+	return tx.recipient(ctx, r)
+}
+
+// Attach makes the peer a local recipient that the carrier serves, durably. It
+// is idempotent.
+func (tx *Tx) Attach(ctx context.Context, r core.Recipient, push bool) (RecipientRow, error) {
+	if _, err := tx.run(ctx,
+		"INSERT INTO recipients (carrier, link, workspace, channel, peer, attached, push) VALUES (?, ?, ?, ?, ?, 1, ?)"+
+			" ON CONFLICT (workspace, peer, channel) WHERE peer <> '' DO UPDATE SET"+
+			" carrier = excluded.carrier, link = excluded.link, attached = 1, push = excluded.push",
+		r.Carrier, r.Link, r.WorkspaceID, r.Channel, r.Peer, push); err != nil {
+		return RecipientRow{}, fmt.Errorf("attach %s: %w", r, err)
+	}
+	return tx.recipient(ctx, r)
+}
+
+// recipient reads one row.
+func (tx *Tx) recipient(ctx context.Context, r core.Recipient) (RecipientRow, error) {
+	query, args := "SELECT id FROM recipients WHERE workspace = ? AND channel = ? AND peer = ? AND peer <> ''",
+		[]any{r.WorkspaceID, r.Channel, r.Peer}
+	if r.Peer == "" {
+		query, args = "SELECT id FROM recipients WHERE carrier = ? AND link = ? AND peer = ''", []any{r.Carrier, r.Link}
+	}
+	var id int64
+	if err := tx.tx.Tx.QueryRowContext(ctx, query, args...).Scan(&id); err != nil {
+		return RecipientRow{}, notFound("find recipient "+r.String(), err)
+	}
+	var found []recipientModel
+	if err := selectRecipients(tx.tx, &found).Where("r.id = ?", id).Scan(ctx); err != nil {
+		return RecipientRow{}, fmt.Errorf("read recipient %s: %w", r, err)
+	}
+	if len(found) == 0 {
+		return RecipientRow{}, notFound("read recipient "+r.String(), sql.ErrNoRows)
+	}
+	return found[0].row(), nil
+}
+
+// Detach ends an attachment. What waits for the peer keeps waiting until it is
+// attached again, heard on a link, or too late. An unknown id changes nothing.
+func (tx *Tx) Detach(ctx context.Context, id int64) error {
+	if _, err := tx.run(ctx, "UPDATE recipients SET attached = 0 WHERE id = ?", id); err != nil {
+		return fmt.Errorf("detach: %w", err)
+	}
+	return nil
+}
+
+// Served records that the inbox was served up to the position.
+func (tx *Tx) Served(ctx context.Context, recipient, position int64) error {
+	if _, err := tx.run(ctx, "UPDATE recipients SET served = max(served, ?) WHERE id = ?", position, recipient); err != nil {
+		return fmt.Errorf("record what was served: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+const (
+	defaultBatchRows = 1000
+	// vacuumPages is how many pages one step of the vacuum moves.
+	vacuumPages = 500
+)
+
+// PruneOptions is what Prune deletes. A retention that is zero or negative
+// deletes nothing of its sort.
+type PruneOptions struct {
+	// Now is the instant against which ages are measured.
+	Now time.Time
+	// Retention is how long messages stay, counted from their commit. One with a
+	// delivery that is pending or dead stays longer.
+	Retention time.Duration
+	// DedupRetention is how long ids stay known, counted from the commit. They
+	// stay at least as long as they were fresh, and as their messages.
+	DedupRetention time.Duration
+	// RejectionRetention is how long refused frames are told of, counted from
+	// their last repeat, and MaxRejections how many at most.
+	RejectionRetention time.Duration
+	MaxRejections      int
+	// BatchRows is how many rows one transaction looks at, 1000 by default.
+	BatchRows int
+}
+
+// PruneResult tells how much was deleted.
+type PruneResult struct {
+	Messages, Keys, Rejections int64
+	// Pages is how many pages of the file were given back.
+	Pages int64
+}
+
+// Prune deletes what is older than the retentions, in transactions so small
+// that those who write in between hardly wait, and gives the room back to the
+// file system. It ends early, with what it has done, when ctx ends.
+func (s *Store) Prune(ctx context.Context, o PruneOptions) (PruneResult, error) {
+	if o.BatchRows <= 0 {
+		o.BatchRows = defaultBatchRows
+	}
+	var r PruneResult
+	for _, step := range []struct {
+		what string
+		run  func(context.Context, PruneOptions, *PruneResult) error
+	}{
+		{"messages", s.pruneMessages},
+		{"ids", s.pruneKeys},
+		{"rejections", s.pruneRejections},
+		{"free pages", s.vacuum},
+	} {
+		if err := step.run(ctx, o, &r); err != nil {
+			return r, fmt.Errorf("prune %s: %w", step.what, err)
+		}
+	}
+	return r, nil
+}
+
+// pruneMessages goes through old messages in the order of seq. Those that must
+// stay are looked at again by the next Prune.
+func (s *Store) pruneMessages(ctx context.Context, o PruneOptions, r *PruneResult) error {
+	if o.Retention <= 0 {
+		return nil
+	}
+	for cursor := int64(0); ; {
+		old, err := s.oldMessages(ctx, cursor, millis(o.Now.Add(-o.Retention)), o.BatchRows)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
+			n, err := tx.deleteMessages(ctx, old, o)
+			r.Messages += n.Messages
+			r.Keys += n.Keys
+			return err
+		}); err != nil {
+			return err
+		}
+		cursor = old[len(old)-1].seq
+	}
+}
+
+// oldMessage is a message to be deleted, with what names its id.
+type oldMessage struct {
+	seq, workspace int64
+	id             string
+}
+
+// oldMessages finds messages behind the cursor that were committed before the
+// instant and that no delivery keeps. It reads ids from payloads, which is why
+// it runs before the transaction that deletes.
+func (s *Store) oldMessages(ctx context.Context, cursor, before int64, limit int) ([]oldMessage, error) {
+	var old []oldMessage
+	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		var m oldMessage
+		var payload sql.RawBytes
+		if err := rows.Scan(&m.seq, &m.workspace, &payload); err != nil {
+			return err
+		}
+		m.id = readID(payload)
+		old = append(old, m)
+		return nil
+	}, "SELECT m.seq, ch.workspace_id, m.payload FROM messages m JOIN channels ch ON ch.id = m.channel_id"+
+		" WHERE m.seq > ? AND m.committed_at < ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.seq = m.seq AND d.state IN (0, 3))"+
+		" AND m.seq < COALESCE((SELECT MIN(y.seq) FROM messages y WHERE y.seq > ? AND y.committed_at >= ?), m.seq + 1)"+
+		" ORDER BY m.seq LIMIT ?", cursor, before, cursor, before, limit)
+	return old, err
+}
+
+// deleteMessages deletes messages with their deliveries and ids. An id that
+// must be known for longer lingers, and its deliveries with it: they tell an
+// echo from a duplicate.
+func (tx *Tx) deleteMessages(ctx context.Context, old []oldMessage, o PruneOptions) (PruneResult, error) {
+	var r PruneResult
+	for _, m := range old {
+		// A delivery may have been replayed since it was looked at.
+		n, err := tx.run(ctx, "DELETE FROM messages WHERE seq = ?"+
+			" AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.seq = messages.seq AND d.state IN (0, 3))", m.seq)
+		if err != nil {
+			return r, err
+		}
+		if n == 0 {
+			continue
+		}
+		r.Messages++
+		n, err = tx.run(ctx, "DELETE FROM dedup WHERE workspace_id = ? AND id = ? AND seq = ? AND known_until < ? AND committed_at < ?",
+			m.workspace, m.id, m.seq, millis(o.Now), o.keysBefore())
+		if err != nil {
+			return r, err
+		}
+		r.Keys += n
+		if n > 0 {
+			_, err = tx.run(ctx, "DELETE FROM deliveries WHERE seq = ?", m.seq)
+		} else {
+			_, err = tx.run(ctx, "UPDATE dedup SET lingering = 1 WHERE workspace_id = ? AND id = ? AND seq = ?", m.workspace, m.id, m.seq)
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	_, err := tx.run(ctx, "UPDATE gateway SET pruned_through = max(pruned_through, ?)", old[len(old)-1].seq)
+	return r, err
+}
+
+// keysBefore is the instant of commit before which ids are forgotten.
+func (o PruneOptions) keysBefore() int64 {
+	if o.DedupRetention <= 0 {
+		return 0
+	}
+	return millis(o.Now.Add(-o.DedupRetention))
+}
+
+// pruneKeys forgets ids that lived on without their messages.
+func (s *Store) pruneKeys(ctx context.Context, o PruneOptions, r *PruneResult) error {
+	for {
+		var n int64
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
+			var seqs []any
+			err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+				var seq int64
+				err := rows.Scan(&seq)
+				seqs = append(seqs, seq)
+				return err
+			}, "DELETE FROM dedup WHERE (workspace_id, id) IN (SELECT workspace_id, id FROM dedup"+
+				" WHERE lingering = 1 AND committed_at < ? AND known_until < ? LIMIT ?) RETURNING seq",
+				o.keysBefore(), millis(o.Now), o.BatchRows)
+			if err != nil {
+				return err
+			}
+			n = int64(len(seqs))
+			_, err = tx.exec(ctx, bulk{head: "DELETE FROM deliveries WHERE seq IN (VALUES ", tail: ")", columns: 1}, seqs)
+			return err
+		}); err != nil {
+			return err
+		}
+		if r.Keys += n; n < int64(o.BatchRows) {
+			return nil
+		}
+	}
+}
+
+func (s *Store) pruneRejections(ctx context.Context, o PruneOptions, r *PruneResult) error {
+	if o.RejectionRetention > 0 {
+		if err := s.pruneRejectionsBefore(ctx, millis(o.Now.Add(-o.RejectionRetention)), o.BatchRows, r); err != nil {
+			return err
+		}
+	}
+	if o.MaxRejections <= 0 {
+		return nil
+	}
+	// The newest that is too many, if there is one.
+	var tooMany int64
+	err := s.readers.DB.QueryRowContext(ctx, "SELECT last_at FROM rejections ORDER BY last_at DESC LIMIT 1 OFFSET ?", o.MaxRejections).Scan(&tooMany)
+	if err != nil {
+		return absent("count rejections", err)
+	}
+	return s.pruneRejectionsBefore(ctx, tooMany+1, o.BatchRows, r)
+}
+
+func (s *Store) pruneRejectionsBefore(ctx context.Context, before int64, batch int, r *PruneResult) error {
+	for {
+		var n int64
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) (err error) {
+			n, err = tx.run(ctx, "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < ? ORDER BY last_at LIMIT ?)",
+				before, batch)
+			return err
+		}); err != nil {
+			return err
+		}
+		if r.Rejections += n; n < int64(batch) {
+			return nil
+		}
+	}
+}
+
+// vacuum gives free pages back, a few at a time, and then lets the file shrink.
+func (s *Store) vacuum(ctx context.Context, _ PruneOptions, r *PruneResult) error {
+	for {
+		var before, after int64
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
+			if err := tx.tx.NewRaw("PRAGMA freelist_count").Scan(ctx, &before); err != nil || before == 0 {
+				return err
+			}
+			if _, err := tx.tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages)); err != nil {
+				return err
+			}
+			return tx.tx.NewRaw("PRAGMA freelist_count").Scan(ctx, &after)
+		}); err != nil {
+			return err
+		}
+		r.Pages += before - after
+		if after == 0 || after >= before {
+			break
+		}
+	}
+	if r.Pages == 0 {
+		return nil
+	}
+	// PASSIVE waits for nobody; what it cannot do now the next commits do.
+	_, err := s.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	return err
+}
