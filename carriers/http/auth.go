@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"maps"
 	nethttp "net/http"
 	"slices"
 	"strings"
@@ -94,18 +95,28 @@ func (c *caller) mayReadRoom(peer string, parties [2]string) bool {
 }
 
 // belongsToAnother reports whether the peer id is bound, in this workspace, to
-// another token than the caller's and not to the caller's as well.
+// other tokens and not to the caller's.
 func (c *caller) belongsToAnother(workspace, peer string) bool {
-	if c.cred == nil || c.admin || slices.Contains(exactPeers(c.scope), peer) {
+	if c.cred == nil || c.admin || c.cred.config.binds(workspace, peer) {
 		return false
 	}
-	for name, t := range c.tokens {
-		inWorkspace := core.Scope{Workspaces: t.Workspaces}.Allows(workspace, "", "")
-		if name != c.cred.name && inWorkspace && slices.Contains(exactPeers(t.Scope), peer) {
-			return true
+	return ownerOf(c.tokens, workspace, peer) != ""
+}
+
+// ownerOf is the first token to which the peer id is bound in this workspace,
+// or "".
+func ownerOf(tokens map[string]TokenConfig, workspace, peer string) string {
+	for _, name := range slices.Sorted(maps.Keys(tokens)) {
+		if tokens[name].binds(workspace, peer) {
+			return name
 		}
 	}
-	return false
+	return ""
+}
+
+// binds reports whether the token names the peer id itself, for this workspace.
+func (t TokenConfig) binds(workspace, peer string) bool {
+	return core.Scope{Workspaces: t.Workspaces}.Allows(workspace, "", "") && slices.Contains(exactPeers(t.Scope), peer)
 }
 
 // exactPeers are the peers of a scope that are named without a pattern.

@@ -21,7 +21,7 @@ type Carrier struct {
 	keys    *keyring
 	hooks   map[string]*endpoint
 	// pushed finds the webhook that stands in for a peer's inbox.
-	pushed map[core.Attachment]*endpoint
+	pushed map[seat]*endpoint
 	sends  activity
 
 	mu          sync.Mutex
@@ -49,7 +49,7 @@ func New(cfg Config, host core.Host, backend Backend) (*Carrier, error) {
 		backend: backend,
 		keys:    newKeyring(cfg.Tokens, host.Logger, host.Now),
 		hooks:   map[string]*endpoint{},
-		pushed:  map[core.Attachment]*endpoint{},
+		pushed:  map[seat]*endpoint{},
 		state:   core.StateStarting,
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks)) {
@@ -58,8 +58,8 @@ func New(cfg Config, host core.Host, backend Backend) (*Carrier, error) {
 			return nil, fmt.Errorf("carriers.%s.webhooks.%s: %w", host.Name, name, err)
 		}
 		c.hooks[name] = hook
-		for _, at := range cfg.Webhooks[name].attachments() {
-			c.pushed[at] = hook
+		for _, place := range cfg.Webhooks[name].seats() {
+			c.pushed[place] = hook
 		}
 	}
 	return c, nil

@@ -20,6 +20,8 @@ func asProblem(err error) (p *problem, known bool) {
 		return refusal(rej, ""), true
 	case errors.Is(err, core.ErrNotFound):
 		return newProblem(nethttp.StatusNotFound, "nothing of that name is known"), true
+	case errors.Is(err, core.ErrForbidden):
+		return forbidden("the peer is reserved for another sender, or out of scope"), true
 	case errors.Is(err, core.ErrExpired):
 		return newProblem(nethttp.StatusConflict, "the message has expired and cannot be delivered any more"), true
 	case errors.Is(err, core.ErrStopping):

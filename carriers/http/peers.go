@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"fmt"
+	"maps"
 	nethttp "net/http"
 	"time"
 
@@ -47,25 +48,39 @@ func (s *server) pulledPeer(r *request) (core.Attachment, error) {
 	if err != nil {
 		return at, err
 	}
-	pushed := at
-	pushed.Push = true
-	if hook := s.pushed[pushed]; hook != nil {
+	if hook := s.pushed[seat{at.WorkspaceID, at.Channel, at.Peer}]; hook != nil {
 		return at, newProblem(nethttp.StatusConflict, fmt.Sprintf("webhook %s stands in for the inbox of this peer", hook.name))
 	}
 	return at, nil
 }
 
+// seat is a peer in a channel.
+type seat struct{ workspace, channel, peer string }
+
 // attachWebhookPeers attaches the peers that webhooks serve, and tries until it
-// has or ctx ends.
+// has them all or ctx ends.
 func (c *Carrier) attachWebhookPeers(ctx context.Context, in core.Intake) {
-	for at, hook := range c.pushed {
-		for delay := firstAttachPause; ; delay = min(2*delay, maxAttachPause) {
-			err := in.Attach(ctx, at)
-			if err == nil || ctx.Err() != nil {
-				break
-			}
-			c.host.Logger.Warn("cannot attach a webhook's peer", "webhook", hook.name, "peer", at.Peer, "error", err)
-			pause(ctx, delay)
+	left := maps.Clone(c.pushed)
+	for delay := firstAttachPause; ; delay = min(2*delay, maxAttachPause) {
+		maps.DeleteFunc(left, func(place seat, hook *endpoint) bool { return c.attachPushed(ctx, in, place, hook) })
+		if len(left) == 0 || ctx.Err() != nil {
+			return
 		}
+		pause(ctx, delay)
 	}
+}
+
+// attachPushed attaches one peer, as the token to which its id is bound.
+func (c *Carrier) attachPushed(ctx context.Context, in core.Intake, place seat, hook *endpoint) bool {
+	err := in.Attach(ctx, core.Attachment{
+		WorkspaceID: place.workspace,
+		Channel:     place.channel,
+		Peer:        place.peer,
+		Push:        true,
+		Principal:   ownerOf(c.cfg.Tokens, place.workspace, place.peer),
+	})
+	if err != nil && ctx.Err() == nil {
+		c.host.Logger.Warn("cannot attach a webhook's peer", "webhook", hook.name, "peer", place.peer, "error", err)
+	}
+	return err == nil
 }

@@ -51,7 +51,11 @@ func (r *request) attachment() (core.Attachment, error) {
 	if !core.ValidPeerID(peer) {
 		return core.Attachment{}, badRequest("the peer id is not valid")
 	}
-	return core.Attachment{WorkspaceID: workspace, Channel: channel, Peer: peer}, r.caller.mayUse(workspace, channel, peer)
+	at := core.Attachment{WorkspaceID: workspace, Channel: channel, Peer: peer}
+	if p := r.caller.principal(); p != nil {
+		at.Principal = p.Name
+	}
+	return at, r.caller.mayUse(workspace, channel, peer)
 }
 
 // readingPeer is the peer as which the caller reads; empty is nobody in

@@ -45,8 +45,7 @@ func (c *Carrier) endpoint(to core.Recipient) (*endpoint, error) {
 		}
 		return nil, &core.SendError{Code: core.CodeBadAddress, Detail: "there is no webhook " + to.Link}
 	}
-	at := core.Attachment{WorkspaceID: to.WorkspaceID, Channel: to.Channel, Peer: to.Peer, Push: true}
-	if hook := c.pushed[at]; hook != nil {
+	if hook := c.pushed[seat{to.WorkspaceID, to.Channel, to.Peer}]; hook != nil {
 		return hook, nil
 	}
 	// The peer was a webhook's once. Its messages wait for its inbox to be opened.

@@ -117,7 +117,7 @@ func validateTokens(key string, tokens map[string]TokenConfig) []error {
 
 func validateWebhooks(key string, webhooks map[string]WebhookConfig) []error {
 	var problems []error
-	served := map[core.Attachment]string{}
+	served := map[seat]string{}
 	for _, name := range slices.Sorted(maps.Keys(webhooks)) {
 		at, hook := key+"."+name, webhooks[name]
 		if !entryName.MatchString(name) {
@@ -133,10 +133,10 @@ func validateWebhooks(key string, webhooks map[string]WebhookConfig) []error {
 		}
 		problems = append(problems, hook.TLS.Validate(at+".tls")...)
 		problems = append(problems, hook.validatePeers(at)...)
-		for _, a := range hook.attachments() {
+		for _, a := range hook.seats() {
 			if other, taken := served[a]; taken {
 				problems = append(problems, fmt.Errorf("%s.peers: %s of %s/%s is served by webhook %s already",
-					at, a.Peer, a.WorkspaceID, a.Channel, other))
+					at, a.peer, a.workspace, a.channel, other))
 			}
 			served[a] = name
 		}
@@ -172,13 +172,13 @@ func (w WebhookConfig) validatePeers(key string) []error {
 	return problems
 }
 
-// attachments are the peers whose inbox the webhook stands in for.
-func (w WebhookConfig) attachments() []core.Attachment {
-	var out []core.Attachment
+// seats are the peers whose inbox the webhook stands in for.
+func (w WebhookConfig) seats() []seat {
+	var out []seat
 	for _, ws := range w.Workspaces {
 		for _, ch := range w.Channels {
 			for _, peer := range w.Peers {
-				out = append(out, core.Attachment{WorkspaceID: ws, Channel: ch, Peer: peer, Push: true})
+				out = append(out, seat{ws, ch, peer})
 			}
 		}
 	}
