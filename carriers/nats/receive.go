@@ -94,6 +94,9 @@ func (r *receiver) pump(messages jetstream.MessagesContext) error {
 	for {
 		msg, err := messages.Next()
 		switch {
+		case errors.Is(err, jetstream.ErrConnectionClosed):
+			<-r.conn.ended
+			return errConnectionLost
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
 			return nil
 		case err != nil:

@@ -52,6 +52,7 @@ func (s *session) receiveCore(sub *natsgo.Subscription, in core.Intake) error {
 		case s.ctx.Err() != nil:
 			return nil
 		case errors.Is(err, natsgo.ErrSlowConsumer):
+			s.status.noteDrops()
 			s.log.Warn("nats carrier drops messages: the gateway takes them more slowly than they come", "subject", s.subjects.all())
 			continue
 		case err != nil:
@@ -69,8 +70,8 @@ func (s *session) receiveCore(sub *natsgo.Subscription, in core.Intake) error {
 	}
 }
 
-// unread is how many messages the subscription still holds when its session
-// ends; they are lost.
+// unread is how many messages the subscription still holds when the carrier
+// stops; they are lost. Of a connection that has ended it is not known.
 func unread(sub *natsgo.Subscription) uint64 {
 	n, _, err := sub.Pending()
 	if err != nil || n < 0 {

@@ -94,6 +94,10 @@ type Server struct {
 // A port that is in use is an error that begins with embedded.nats.listen. Close
 // ends it.
 func StartServer(cfg ServerConfig, storeDir string, logger *slog.Logger) (*Server, error) {
+	return startServer(cfg, storeDir, logger, probeEvery)
+}
+
+func startServer(cfg ServerConfig, storeDir string, logger *slog.Logger, every time.Duration) (*Server, error) {
 	if problems := cfg.Validate("embedded.nats"); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
@@ -134,7 +138,7 @@ func StartServer(cfg ServerConfig, storeDir string, logger *slog.Logger) (*Serve
 			return nil, fmt.Errorf("embedded.nats: make the store directory: %w", err)
 		}
 	}
-	s.probe = probe{every: probeEvery, suspicion: probeSuspicion, longestPause: longestRestartPause, canWrite: s.canWrite}
+	s.probe = probe{every: every, suspicion: probeSuspicion, longestPause: longestRestartPause, canWrite: s.canWrite}
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("embedded.nats: %w", err)
 	}

@@ -15,9 +15,11 @@ type status struct {
 	why         string
 	lastReceive time.Time
 	lastSend    time.Time
-	// dropped counts the frames that earlier sessions lost; sub, where there is
-	// one, counts those of the present.
+	// dropped counts the frames that earlier sessions lost. sub, where there is
+	// one, counts those of the present until its connection ends; current is what
+	// it said last.
 	dropped uint64
+	current uint64
 	sub     *natsgo.Subscription
 }
 
@@ -29,7 +31,7 @@ func (s *status) view() core.Status {
 		Why:         s.why,
 		LastReceive: s.lastReceive,
 		LastSend:    s.lastSend,
-		Dropped:     s.dropped + dropsOf(s.sub),
+		Dropped:     s.dropped + s.lookAtDrops(),
 	}
 }
 
@@ -80,25 +82,30 @@ func (s *status) reason() string {
 func (s *status) watchDrops(sub *natsgo.Subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sub = sub
+	s.sub, s.current = sub, 0
 }
 
 // endDrops keeps the count of a subscription that ends, with what it still held.
 func (s *status) endDrops(unread uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropped += dropsOf(s.sub) + unread
-	s.sub = nil
+	s.dropped += s.lookAtDrops() + unread
+	s.sub, s.current = nil, 0
 }
 
-// dropsOf is 0 for a subscription that is closed.
-func dropsOf(sub *natsgo.Subscription) uint64 {
-	if sub == nil {
+// noteDrops looks at the count while there is one to look at.
+func (s *status) noteDrops() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lookAtDrops()
+}
+
+func (s *status) lookAtDrops() uint64 {
+	if s.sub == nil {
 		return 0
 	}
-	n, err := sub.Dropped()
-	if err != nil || n < 0 {
-		return 0
+	if n, err := s.sub.Dropped(); err == nil && n > 0 {
+		s.current = max(s.current, uint64(n))
 	}
-	return uint64(n)
+	return s.current
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -47,6 +48,9 @@ func (s *session) ensureStream(ctx context.Context, js jetstream.JetStream) (jet
 	stream, err := js.Stream(ctx, s.cfg.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = s.createStream(ctx, js)
+	}
+	if errors.Is(err, natsgo.ErrNoResponders) {
+		return nil, fmt.Errorf("prepare stream %s: the server has no JetStream: %w", s.cfg.Stream, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare stream %s: %w", s.cfg.Stream, err)
