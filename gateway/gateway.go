@@ -151,7 +151,7 @@ func (g *Gateway) AddCarrier(name, typ string, impl core.Carrier) error {
 // taken is committed and acknowledged, what was sent gets a moment for its
 // acknowledgement, and the rest stays in the outbox.
 func (g *Gateway) Run(ctx context.Context) error {
-	rows, err := g.store.Recipients(ctx)
+	rows, err := g.store.Recipients(context.WithoutCancel(ctx))
 	if err != nil {
 		return fmt.Errorf("read the recipients: %w", err)
 	}
