@@ -16,8 +16,8 @@ const (
 	// writeTimeout bounds one write to the socket.
 	writeTimeout = 10 * time.Second
 	// handoffTimeout bounds how long the library may keep a packet that it cannot
-	// hand to its writing goroutine. After a connection has ended it keeps one
-	// that long.
+	// hand to its writing goroutine. When a connection ends at a bad moment, it
+	// keeps one that long.
 	handoffTimeout = 5 * time.Second
 	// goodbye is how long a clean disconnect may take.
 	goodbye = 250 * time.Millisecond
@@ -79,7 +79,7 @@ func connect(ctx context.Context, d *dialer, id identity, handler func(*connecti
 			if err != nil {
 				return nil, err
 			}
-			w := &wire{Conn: conn, writeTimeout: writeTimeout, ended: c.end}
+			w := &wire{Conn: conn, writeTimeout: writeTimeout, ended: c.end, published: make(chan struct{}, 1)}
 			c.wire.Store(w)
 			return w, nil
 		})

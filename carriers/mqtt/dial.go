@@ -70,6 +70,8 @@ type wire struct {
 	writeTimeout time.Duration
 	// ended is called once, with the first error that was seen.
 	ended func(error)
+	// published gets a signal after each PUBLISH that was written, or could not be.
+	published chan struct{}
 
 	mu    sync.Mutex
 	cause error
@@ -89,8 +91,15 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	n, err := w.Conn.Write(p)
 	w.note(err)
+	if len(p) > 0 && p[0]>>4 == typePublish {
+		signal(w.published)
+	}
 	return n, err
 }
+
+// typePublish is the packet type of PUBLISH. The library writes each packet with
+// one call.
+const typePublish = 3
 
 // Close ends the connection. The library calls it for every kind of end.
 func (w *wire) Close() error {

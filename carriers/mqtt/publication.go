@@ -69,8 +69,8 @@ func (p *publisher) awaitWrite(o *outlet, pub *publication) (paho.Token, error) 
 		}
 		return nil, p.unknown(pub.ctx.Err())
 	}
-	// The library has it in hand; it is free again soon after the loss.
-	timeout := time.NewTimer(lastWord)
+	// The library is about to have it in hand, or is held up (handoffTimeout).
+	timeout := time.NewTimer(handover)
 	defer timeout.Stop()
 	select {
 	case token := <-pub.token:

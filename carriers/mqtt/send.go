@@ -13,8 +13,10 @@ import (
 
 const (
 	// lastWord is how long the library may take, once a connection has ended, to
-	// say which publishes the broker had acknowledged before.
+	// say which publishes the broker had acknowledged before; handover, to say
+	// that it has a publish in hand.
 	lastWord = time.Second
+	handover = 100 * time.Millisecond
 	// maxPacket is the largest packet of MQTT (MQTT 3.1.1, section 2.2.3).
 	maxPacket = 268435455
 	// packetOverhead is more than our topics and a packet's headers take.
@@ -197,9 +199,20 @@ func (p *publisher) write(o *outlet) {
 			if failed(token) {
 				o.conn.drop(token.Error())
 			}
+			o.awaitWritten()
 		case <-o.conn.ctx.Done():
 			return
 		}
+	}
+}
+
+// awaitWritten waits until the packet has left. Given a second one meanwhile,
+// the library would hold it, and when the connection ended hold the caller for
+// handoffTimeout.
+func (o *outlet) awaitWritten() {
+	select {
+	case <-o.conn.wire.Load().published:
+	case <-o.conn.ctx.Done():
 	}
 }
 
