@@ -142,7 +142,9 @@ func (c *configuration) render() *yaml.Node {
 		node.Content = append(typ.Content, node.Content...)
 		carriers.Content = append(carriers.Content, settings.Section(settings.Entry{Key: section.name, Value: node}).Content...)
 	}
-	root := settings.Render(c.keys, secret)
+	shape := c.keys
+	shape.Carriers = nil // They follow, read by their types.
+	root := settings.Render(shape, secret)
 	root.Content = append(root.Content, settings.Section(settings.Entry{Key: "carriers", Value: carriers}).Content...)
 	return root
 }

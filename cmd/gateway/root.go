@@ -52,11 +52,8 @@ func usagef(format string, args ...any) error {
 // run executes one command line and returns its exit status.
 func (p *process) run(ctx context.Context, args []string) int {
 	root := p.newRoot()
-	parsed := false
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		parsed = true
-		return p.checkLogFlags()
-	}
+	started := false
+	onStart(root, func() { started = true })
 	root.SetArgs(args)
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
@@ -72,7 +69,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 	case errors.As(err, &usage):
 		printProblems(p.stderr, err)
 		return exitUsage
-	case !parsed:
+	case !started:
 		fmt.Fprintf(p.stderr, "error: %v\nSee %s --help\n", err, cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
@@ -83,6 +80,20 @@ func (p *process) run(ctx context.Context, args []string) int {
 	default:
 		fmt.Fprintf(p.stderr, "error: %v\n", err)
 		return exitFailed
+	}
+}
+
+// onStart calls told when a command begins its own work: what failed before
+// that is the command line's fault.
+func onStart(cmd *cobra.Command, told func()) {
+	if work := cmd.RunE; work != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			told()
+			return work(cmd, args)
+		}
+	}
+	for _, below := range cmd.Commands() {
+		onStart(below, told)
 	}
 }
 
@@ -107,6 +118,9 @@ wrong usage or configuration.`,
 		Example:       "  gateway serve\n  gateway send --workspace demo --channel general --from alice --text hello",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return p.checkLogFlags()
+		},
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()

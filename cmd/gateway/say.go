@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -116,7 +117,13 @@ func (s *sayFlags) build() ([]byte, error) {
 	if s.expiresIn > 0 {
 		e.ExpiresAt = now.Add(s.expiresIn).Unix()
 	}
-	return json.Marshal(e)
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return nil, fmt.Errorf("write the envelope: %w", err)
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
 }
 
 // newMessageID is a random UUID (version 4).
