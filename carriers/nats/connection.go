@@ -19,9 +19,7 @@ const (
 	pingEvery       = 10 * time.Second
 	unansweredPings = 2
 	// writeTimeout bounds how long a write to a peer that does not read may take.
-	writeTimeout = 2 * time.Second
-	// closeTimeout bounds how long the library may take to end what it started.
-	closeTimeout = time.Second
+	writeTimeout = 10 * time.Second
 )
 
 // connection is one connection to a server; it never comes back once it ended.
@@ -72,13 +70,23 @@ func (c *Carrier) asyncError(_ *natsgo.Conn, _ *natsgo.Subscription, err error) 
 	}
 }
 
-// close ends the connection. What is still in its buffer is written if the
-// server reads.
-func (c *connection) close() {
-	cut := time.AfterFunc(closeTimeout, c.dialer.cut)
-	defer cut.Stop()
-	c.Close()
-	<-c.ended
+// guard cuts the socket when the connection has not ended in time after the end
+// of ctx: a write that the peer does not read would hold everything up. It
+// returns when the connection has ended.
+func (c *connection) guard(ctx context.Context, atMost time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-c.ended:
+		return
+	}
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+		c.dialer.cut()
+		<-c.ended
+	}
 }
 
 // credentials reads the files and builds the options for logging in.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -16,6 +17,9 @@ const (
 	// acknowledgements that are under way, so that a commit right before the end
 	// is still acknowledged.
 	drainTimeout = 2 * time.Second
+	// closeTimeout bounds how long the last flush and the closing may take after
+	// that.
+	closeTimeout = time.Second
 	// setupTimeout bounds how long preparing the stream and the consumer may take.
 	setupTimeout = 10 * time.Second
 )
@@ -36,12 +40,16 @@ type session struct {
 // whether it got so far that messages could pass; the error is why it ended.
 func (c *Carrier) runSession(ctx context.Context, in core.Intake) (wasReady bool, err error) {
 	sessionCtx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
 	conn, err := c.connect(ctx, fail)
 	if err != nil {
+		fail(err)
 		return false, err
 	}
-	defer conn.close()
+	var guard sync.WaitGroup
+	guard.Go(func() { conn.guard(sessionCtx, drainTimeout+closeTimeout) })
+	defer guard.Wait()
+	defer conn.Close()
+	defer fail(nil)
 	s := &session{Carrier: c, conn: conn, ctx: sessionCtx, fail: fail}
 	if c.cfg.Mode == ModeCore {
 		return s.runCore(in)
