@@ -248,61 +248,6 @@ func (c *committer) drain() {
 	}
 }
 
-// group is what shares one commit, in order of arrival: outcomes of deliveries,
-// and a run of offers or a run of controls. The two never mix, because a control
-// changes the directory that offers are decided by.
-type group struct {
-	offers   []*offer
-	controls []*control
-	results  []recorded
-}
-
-func (g group) empty() bool {
-	return len(g.offers) == 0 && len(g.controls) == 0 && len(g.results) == 0
-}
-
-// gather takes what waits now, within the bounds of a group.
-func (c *committer) gather(first item) group {
-	var g group
-	bytes := 0
-	for it, ok := c.next(first); ok; it, ok = c.next(item{}) {
-		if (it.control != nil && len(g.offers) > 0) || (it.offer != nil && len(g.controls) > 0) {
-			c.held = it
-			break
-		}
-		if it.control != nil {
-			g.controls = append(g.controls, it.control)
-		} else {
-			g.offers = append(g.offers, it.offer)
-			bytes += len(it.offer.in.Payload)
-		}
-		if len(g.offers)+len(g.controls) >= groupRows || bytes >= groupBytes {
-			break
-		}
-	}
-	g.results = c.takeResults()
-	return g
-}
-
-// next is what the last group left over, the given item, or what waits; it does
-// not block.
-func (c *committer) next(first item) (item, bool) {
-	if c.held != (item{}) {
-		it := c.held
-		c.held = first
-		return it, true
-	}
-	if first != (item{}) {
-		return first, true
-	}
-	select {
-	case it := <-c.queue:
-		return it, true
-	default:
-		return item{}, false
-	}
-}
-
 // commit brings a group to its end: committed, or split until the culprit
 // stands alone. While the store cannot write for a reason that passes, it keeps
 // the group and tries again.
@@ -336,69 +281,6 @@ func (c *committer) stoppingFor(started time.Time) bool {
 		return c.now().Sub(started) > abandonAfter
 	default:
 		return false
-	}
-}
-
-// abandon leaves a group unsettled at shutdown: nobody was told that it was
-// taken, so its senders send it again.
-func (c *committer) abandon(g group) {
-	for _, o := range g.offers {
-		o.settle(core.Settlement{Verdict: core.VerdictRetry, ID: offerID(o), RetryAfter: time.Second})
-	}
-	for _, ctl := range g.controls {
-		ctl.done <- core.ErrStopping
-	}
-	g.forgetResults()
-}
-
-// forgetResults gives up outcomes that cannot be stored; their deliveries are
-// sent again.
-func (g group) forgetResults() {
-	for _, r := range g.results {
-		if r.after != nil {
-			r.after()
-		}
-	}
-}
-
-// split finds the culprit of a failure that will not pass.
-func (c *committer) split(g group, cause error) {
-	offers, controls, results := len(g.offers), len(g.controls), len(g.results)
-	switch {
-	case results > 0 && offers+controls > 0:
-		c.commit(group{results: g.results})
-		c.commit(group{offers: g.offers, controls: g.controls})
-	case offers > 1:
-		c.commit(group{offers: g.offers[:offers/2]})
-		c.commit(group{offers: g.offers[offers/2:]})
-	case controls > 1:
-		c.commit(group{controls: g.controls[:controls/2]})
-		c.commit(group{controls: g.controls[controls/2:]})
-	case results > 1:
-		c.commit(group{results: g.results[:results/2]})
-		c.commit(group{results: g.results[results/2:]})
-	default:
-		c.condemn(g, cause)
-	}
-}
-
-// condemn ends the one item that the store will never take.
-func (c *committer) condemn(g group, cause error) {
-	c.log.Error("the store refuses this one for good", "error", cause)
-	g.forgetResults()
-	for _, ctl := range g.controls {
-		ctl.done <- cause
-	}
-	for _, o := range g.offers {
-		if o.refusal != nil && o.refusal.Reason == core.ReasonInternal {
-			o.settle(core.Settlement{Verdict: core.VerdictRetry, ID: offerID(o), RetryAfter: time.Minute})
-			continue
-		}
-		o.refusal = &core.Rejection{
-			Step: core.StepParse, Reason: core.ReasonInternal,
-			Detail: "the gateway could not store this message; its log says why",
-		}
-		c.commit(group{offers: []*offer{o}})
 	}
 }
 
