@@ -23,6 +23,8 @@ type Carrier struct {
 	// pushed finds the webhook that stands in for a peer's inbox.
 	pushed map[seat]*endpoint
 	sends  activity
+	// streams holds one entry for each stream and long poll that is open.
+	streams chan struct{}
 
 	mu          sync.Mutex
 	listener    net.Listener
@@ -50,6 +52,7 @@ func New(cfg Config, host core.Host, backend Backend) (*Carrier, error) {
 		keys:    newKeyring(cfg.Tokens, host.Logger, host.Now),
 		hooks:   map[string]*endpoint{},
 		pushed:  map[seat]*endpoint{},
+		streams: make(chan struct{}, cfg.MaxStreams),
 		state:   core.StateStarting,
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks)) {
@@ -175,6 +178,7 @@ func (c *Carrier) Status() core.Status {
 		st.Detail["listen"] = c.listener.Addr().String()
 	}
 	c.mu.Unlock()
+	st.Detail["streams"] = len(c.streams)
 	if len(c.hooks) > 0 {
 		circuits := map[string]any{}
 		for name, hook := range c.hooks {

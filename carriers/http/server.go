@@ -18,9 +18,8 @@ const maxHeaderBytes = 64 << 10
 // server is one run of the carrier: the routes, and what their handlers share.
 type server struct {
 	*Carrier
-	in      core.Intake
-	tails   *tails
-	streams chan struct{}
+	in    core.Intake
+	tails *tails
 	// closing ends when the gateway stops: streams and long polls end with it.
 	closing context.Context
 	stop    context.CancelFunc
@@ -34,7 +33,6 @@ func newServer(ctx context.Context, c *Carrier, in core.Intake) *server {
 		Carrier: c,
 		in:      in,
 		tails:   newTails(closing, c.backend.Reader, c.host.Logger),
-		streams: make(chan struct{}, c.cfg.MaxStreams),
 		closing: closing,
 		stop:    stop,
 	}

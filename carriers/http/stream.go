@@ -49,8 +49,10 @@ func (s *server) getStream(w nethttp.ResponseWriter, r *request) error {
 	case !set:
 		o.position = newest
 	case unknown || position > newest:
-		err = es.gap(position, newest)
 		o.position = newest
+		if err = es.gap(position, newest); err == nil {
+			err = es.flush()
+		}
 	}
 	if err == nil {
 		err = o.run(ctx)
