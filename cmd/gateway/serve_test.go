@@ -87,7 +87,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came about: %s", what)
 		}
-		time.Sleep(tick)
+		<-time.After(tick)
 	}
 }
 

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeGateway answers like a gateway that misbehaves as a test tells it to.
+func fakeGateway(t *testing.T, handler http.HandlerFunc) (url string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// record collects what a fake gateway was sent.
+type record struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (r *record) add(entry string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, entry)
+	return len(r.list)
+}
+
+func (r *record) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+func TestSendTellsDocumentsFromLines(t *testing.T) {
+	const one = "{\n \"id\": \"1\"\r\n}\n"
+	cases := []struct {
+		name, input string
+		bodies      []string
+	}{
+		{"one line", `{"id":"1"}` + "\n", []string{`application/x-ndjson {"id":"1"}` + "\n"}},
+		{"one line without its end", `{"id":"1"}`, []string{`application/json {"id":"1"}`}},
+		{"two lines", `{"id":"1"}` + "\n" + `{"id":"2"}`, []string{`application/x-ndjson {"id":"1"}` + "\n" + `{"id":"2"}`}},
+		{"one envelope over several lines", one, []string{"application/json " + one}},
+		{"broken first line", "{bad\n{\"id\":\"2\"}\n", []string{"application/x-ndjson {bad\n{\"id\":\"2\"}\n"}},
+		{"one broken line", "{bad\n", []string{"application/json {bad\n"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var got record
+			url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				got.add(r.Header.Get("Content-Type") + " " + string(body))
+				w.WriteHeader(http.StatusAccepted)
+				fmt.Fprintln(w, `{"line":1,"status":202,"id":"1","seq":5}`)
+			})
+			if out := command(t, c.input, "send", "--url", url); out.status != exitGood || out.stdout != "1 committed id=1 seq=5\n" {
+				t.Errorf("got %+v", out)
+			}
+			if !slices.Equal(got.all(), c.bodies) {
+				t.Errorf("the gateway got %q, want %q", got.all(), c.bodies)
+			}
+		})
+	}
+}
+
+func TestSendPrintsEveryResultAndFailsWhenOneIsRefused(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		fmt.Fprintln(w, `{"line":1,"status":202,"id":"a","seq":5}`)
+		fmt.Fprintln(w, `{"line":2,"status":200,"id":"a","seq":5,"duplicate":true}`)
+		fmt.Fprintln(w, `{"line":3,"status":202,"id":"b","seq":null,"parked":true}`)
+		fmt.Fprintln(w, `{"line":4,"status":422,"id":"c","title":"x","reason_code":"expired","detail":"too old \u001b[2J"}`)
+		fmt.Fprintln(w, `{"line":5,"status":503,"title":"Service Unavailable","detail":"later"}`)
+	})
+	input := strings.Repeat("{}\n", 5)
+	text := command(t, input, "send", "--url", url)
+	want := "1 committed id=a seq=5\n2 duplicate id=a seq=5 (committed before)\n" +
+		"3 parked id=b (it waits for the message that opens its work)\n" +
+		"4 refused: expired: \"too old \\x1b[2J\"\n5 refused: Service Unavailable: later\n"
+	if text.status != exitFailed || text.stdout != want || text.stderr != "" {
+		t.Errorf("got %d %q\n%s\nwant\n%s", text.status, text.stderr, text.stdout, want)
+	}
+	asJSON := command(t, input, "send", "--url", url, "-o", "json")
+	if lines := strings.Split(asJSON.stdout, "\n"); len(lines) != 6 || lines[1] != `{"line":2,"status":200,"id":"a","seq":5,"duplicate":true}` {
+		t.Errorf("got %s", asJSON.stdout)
+	}
+}
+
+func TestCommandsSayWhenNobodyAnswers(t *testing.T) {
+	for _, args := range [][]string{
+		{"send"}, {"peers", "--workspace", "w"}, {"work", "x", "--workspace", "w"}, {"inspect", "x", "--workspace", "w"},
+		{"deadletters", "list"}, {"deadletters", "replay", "1-1"}, {"tail", "--workspace", "w", "--channel", "c"},
+	} {
+		got := command(t, "{}", append(args, "--url", "http://127.0.0.1:1")...)
+		if got.status != exitFailed || !strings.Contains(got.stderr, "no answer from the gateway at http://127.0.0.1:1") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestTailGoesOnWhereTheStreamBroke(t *testing.T) {
+	var asked record
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		n := asked.add(r.URL.Query().Get("after") + "/" + r.Header.Get("Last-Event-ID"))
+		switch n {
+		case 1:
+			fmt.Fprint(w, ": open\n\nid: 7\n\n")
+		case 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 3:
+			fmt.Fprint(w, "id: 8\nevent: envelope\ndata: {\"id\":\"a\"}\n\nid: 9\nevent: envelope\nda")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case 4:
+			fmt.Fprint(w, "id: 20\nevent: gap\ndata: {}\n\nid: 21\nevent: envelope\ndata: {\"id\":\"b\"}\n\n")
+		default:
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	})
+	b := inBackground(t, nil, nil, "tail", "--workspace", "w", "--channel", "c", "--after", "3", "--url", url)
+	eventually(t, "the stream is followed over all its breaks", func() bool { return len(asked.all()) == 5 })
+	b.end(t)
+	if want := []string{"3/", "3/7", "3/7", "3/8", "3/21"}; !slices.Equal(asked.all(), want) {
+		t.Errorf("asked for %q, want %q", asked.all(), want)
+	}
+	if b.stdout.String() != "{\"id\":\"a\"}\n{\"id\":\"b\"}\n" || b.status != exitGood {
+		t.Errorf("status %d, stdout %q", b.status, b.stdout.String())
+	}
+	if !strings.Contains(b.stderr.String(), "no longer kept") {
+		t.Errorf("the gap is not told: %s", &b.stderr)
+	}
+}
+
+func TestTailEndsWhenItIsRefused(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	if got := command(t, "", "tail", "--workspace", "w", "--channel", "c", "--url", url); got.status != exitFailed || !strings.Contains(got.stderr, "403") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTailTextTellsWhatAMessageSays(t *testing.T) {
+	cases := []struct{ envelope, says string }{
+		{envelope("m", "alice", "hi\nthere"), `alice say in thread_main: "hi\nthere"`},
+		{strings.Replace(envelope("m", "alice", "hi"), `"ts"`, `"to":"bob","ts"`, 1), "alice -> bob say in thread_main: hi"},
+		{`{"x":"\u001b"}`, `{"x":"\u001b"}`},
+	}
+	for _, c := range cases {
+		if got := describeEnvelope("5", []byte(c.envelope)); !strings.HasPrefix(got, "5 ") || !strings.HasSuffix(got, c.says) {
+			t.Errorf("got %s, want ...%s", got, c.says)
+		}
+	}
+}
+
+func TestAttachSendsAgainWhatHadNoAnswer(t *testing.T) {
+	var posted record
+	attempts := 0
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			<-r.Context().Done()
+		case r.URL.Path == "/v0/envelopes":
+			attempts++
+			lines := bufio.NewScanner(r.Body)
+			for n := 1; lines.Scan(); n++ {
+				posted.add(lines.Text())
+				if attempts == 1 {
+					panic(http.ErrAbortHandler)
+				}
+				status := http.StatusAccepted
+				if attempts == 2 {
+					status = http.StatusServiceUnavailable
+				}
+				fmt.Fprintf(w, `{"line":%d,"status":%d,"id":"x","seq":%d}`+"\n", n, status, n)
+			}
+		}
+	})
+	got := command(t, "{\"id\":\"x\"}\n", "attach", "--workspace", "w", "--channel", "c", "--peer", "p", "--url", url)
+	if got.status != exitGood || got.stdout != `{"carrier":{"ack":"x","seq":1}}`+"\n" {
+		t.Errorf("got %+v", got)
+	}
+	if want := slices.Repeat([]string{`{"id":"x"}`}, 3); !slices.Equal(posted.all(), want) {
+		t.Errorf("the gateway got %q", posted.all())
+	}
+}
+
+func TestAttachAnswersRefusedLinesAndKeepsGoing(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			<-r.Context().Done()
+		case r.URL.Path == "/v0/envelopes":
+			body, _ := io.ReadAll(r.Body)
+			for n := range strings.Count(string(body), "\n") {
+				fmt.Fprintf(w, `{"line":%d,"status":422,"reason_code":"malformed","detail":"no \"id\""}`+"\n", n+1)
+			}
+		}
+	})
+	input := "{bad\n" + "{" + strings.Repeat("x", maxLineBytes) + "\n{}"
+	got := command(t, input, "attach", "--workspace", "w", "--channel", "c", "--peer", "p", "--url", url)
+	const refused = `{"carrier":{"nack":null,"reason_code":"malformed","detail":"no \"id\""}}`
+	lines := strings.Split(got.stdout, "\n")
+	slices.Sort(lines)
+	if got.status != exitGood || len(lines) != 4 || lines[3] != refused || lines[2] != refused || !strings.Contains(lines[1], "longer than") {
+		t.Errorf("got %d\n%s\n%s", got.status, got.stdout, got.stderr)
+	}
+}
+
+func TestAttachEndsWhenItIsRefused(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	reader, writer := io.Pipe()
+	defer writer.Close()
+	b := inBackground(t, nil, reader, "attach", "--workspace", "w", "--channel", "c", "--peer", "p", "--url", url)
+	b.wait(t)
+	writer.Close()
+	if b.status != exitFailed || !strings.Contains(b.stderr.String(), "403") {
+		t.Errorf("status %d, %s", b.status, &b.stderr)
+	}
+}
+
+func TestAttachAcknowledgesOnlyWhatWasWritten(t *testing.T) {
+	var calls record
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Method == http.MethodGet && r.URL.Query().Get("after") == "0":
+			fmt.Fprint(w, `{"entries":[{"position":4,"seq":4,"envelope":{"id":"a",`+"\n"+`"n":1.10}},{"position":6,"seq":6,"envelope":{"id":"b"}}],"next":6}`)
+		case r.Method == http.MethodGet:
+			calls.add("poll after " + r.URL.Query().Get("after"))
+			<-r.Context().Done()
+		default:
+			calls.add(r.Method + " " + r.URL.Path + " " + string(body))
+		}
+	})
+	reader, writer := io.Pipe()
+	b := inBackground(t, nil, reader, "attach", "--workspace", "w", "--channel", "c", "--peer", "p", "--detach", "--url", url)
+	eventually(t, "the next poll is asked", func() bool { return slices.Contains(calls.all(), "poll after 6") })
+	writer.Close()
+	b.wait(t)
+	if b.stdout.String() != "{\"id\":\"a\", \"n\":1.10}\n{\"id\":\"b\"}\n" {
+		t.Errorf("stdout is %q", b.stdout.String())
+	}
+	const peer = "/v0/workspaces/w/channels/c/peers/p"
+	want := []string{"PUT " + peer + " ", "POST " + peer + `/inbox/ack {"position":6}`, "poll after 6", "DELETE " + peer + " "}
+	if !slices.Equal(calls.all(), want) {
+		t.Errorf("calls are %q, want %q", calls.all(), want)
+	}
+}
+
+func TestDeadLettersAreListedOverAllPagesAndHandledOneByOne(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path + "?" + r.URL.Query().Get("after") {
+		case "GET /v0/deadletters?":
+			fmt.Fprint(w, `{"deadletters":[{"delivery":"1-1","recipient":"carrier:mqtt","workspace_id":"w","id":"m","reason":"too large","attempts":2}],"next":"1-1"}`)
+		case "GET /v0/deadletters?1-1":
+			fmt.Fprint(w, `{"deadletters":[{"delivery":"2-1","recipient":"webhook:h","workspace_id":"w","id":"n","reason":"http 404","attempts":1}],"next":null}`)
+		case "POST /v0/deadletters/1-1/replay?", "DELETE /v0/deadletters/2-1?":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprint(w, `{"title":"Conflict","detail":"has expired"}`)
+		}
+	})
+	list := command(t, "", "deadletters", "list", "--url", url)
+	if list.status != exitGood || !strings.Contains(list.stdout, "too large") || !strings.Contains(list.stdout, "webhook:h") {
+		t.Errorf("got %+v", list)
+	}
+	replay := command(t, "", "deadletters", "replay", "9-9", "1-1", "--url", url)
+	if replay.status != exitFailed || replay.stdout != "replayed 1-1\n" || !strings.Contains(replay.stderr, "9-9: the gateway answered 409: Conflict: has expired") {
+		t.Errorf("got %+v", replay)
+	}
+	if discard := command(t, "", "deadletters", "discard", "2-1", "--url", url); discard.status != exitGood || discard.stdout != "discarded 2-1\n" {
+		t.Errorf("got %+v", discard)
+	}
+}
+
+func TestDocumentsArePrintedAsTheyCameOrAsTables(t *testing.T) {
+	answers := map[string]string{
+		"/v0/workspaces/w/peers":  "{\"peers\":[{\"peer\":\"bob\",\"attached\":[\"a\",\"b\"],\n\"card\":{\"n\":1.10,\"s\":\"<\"}}]}\n",
+		"/v0/workspaces/w/work/x": `{"work_id":"x","state":"needs_input","initiator":"a","target":"b","container_id":"thread_t"}`,
+	}
+	url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, answers[r.URL.Path]) })
+	cases := []struct {
+		args       []string
+		text, json string
+	}{
+		{[]string{"peers"}, "a,b", `{"peers":[{"peer":"bob","attached":["a","b"], "card":{"n":1.10,"s":"<"}}]}` + "\n"},
+		{[]string{"work", "x"}, "needs_input", answers["/v0/workspaces/w/work/x"] + "\n"},
+	}
+	for _, c := range cases {
+		args := append(c.args, "--workspace", "w", "--url", url)
+		if got := command(t, "", args...); got.status != exitGood || !strings.Contains(got.stdout, c.text) {
+			t.Errorf("%v: %+v", args, got)
+		}
+		if got := command(t, "", append(args, "-o", "json")...); got.stdout != c.json {
+			t.Errorf("%v: got %q, want %q", args, got.stdout, c.json)
+		}
+	}
+}
