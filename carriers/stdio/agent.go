@@ -23,6 +23,7 @@ type agent struct {
 	random func() float64
 	stderr *tail
 
+	// mu is never held while an input is asked for anything.
 	mu    sync.Mutex
 	state agentState
 	since time.Time
@@ -111,29 +112,30 @@ func (a *agent) enter(s agentState) {
 
 func (a *agent) running(pid int, in *input) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.enter(agentRunning)
 	a.starts++
 	a.pid, a.input = pid, in
-	a.log.Info("agent started", "pid", pid, "starts", a.starts)
+	starts := a.starts
+	a.mu.Unlock()
+	a.log.Info("agent started", "pid", pid, "starts", starts)
 }
 
 // notRunning is called when the process has ended, before its input is closed.
-func (a *agent) notRunning() {
+func (a *agent) notRunning(in *input) {
+	_, _, lost := in.standing()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, _, lost := a.input.standing()
 	a.n.unread += lost
 	a.pid, a.input = 0, nil
 }
 
 func (a *agent) backOff(why string, pause time.Duration) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.enter(agentBackingOff)
 	a.why, a.next = why, a.since.Add(pause)
+	a.mu.Unlock()
 	a.log.Warn("agent is not running", "why", why, "next_start_in", pause.Round(time.Millisecond),
-		"stderr", a.lastStderr())
+		"stderr", shorten(lastLine(a.complaints()), mostShown))
 }
 
 func (a *agent) stopping() {
@@ -165,6 +167,9 @@ func (a *agent) sent() {
 	defer a.mu.Unlock()
 	a.lastSend = a.host.Now()
 }
+
+// complaints is the end of what the last process wrote to its standard error.
+func (a *agent) complaints() string { return ending(a.censor.text(a.stderr.bytes()), mostTail) }
 
 // presentable is a line as it may stand in a log.
 func (a *agent) presentable(data []byte) string {

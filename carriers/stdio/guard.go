@@ -78,7 +78,8 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe, guardArg)
+	cmd := exec.Command(exe)
+	cmd.Args = []string{os.Args[0], guardArg}
 	cmd.Env = []string{guardEnv + "=1", "GOMAXPROCS=1"}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout = in.r, out.w

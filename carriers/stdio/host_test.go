@@ -100,11 +100,13 @@ func groupOf(t *testing.T, pid int) int {
 func groupIsEmpty(group int) bool { return syscall.Kill(-group, 0) == syscall.ESRCH }
 
 func TestKilledGatewayLeavesNoProcessOfAnAgent(t *testing.T) {
+	t.Parallel()
 	for name, trap := range map[string]string{
 		"processes that obey":           "",
 		"processes that ignore SIGTERM": `trap "" TERM HUP INT; `,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			host, _, pids := startHost(t, family(trap), 3)
 			group := groupOf(t, pids[0])
 			for _, pid := range pids {
@@ -124,11 +126,13 @@ func TestKilledGatewayLeavesNoProcessOfAnAgent(t *testing.T) {
 }
 
 func TestStoppedGatewayLeavesNoProcessOfAnAgent(t *testing.T) {
+	t.Parallel()
 	for name, trap := range map[string]string{
 		"processes that obey":           "",
 		"processes that ignore SIGTERM": `trap "" TERM HUP INT; `,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			host, stop, pids := startHost(t, family(trap), 3)
 			group := groupOf(t, pids[0])
 			stop()
@@ -142,6 +146,7 @@ func TestStoppedGatewayLeavesNoProcessOfAnAgent(t *testing.T) {
 }
 
 func TestGroupIsKilledWhenItsLeaderEnds(t *testing.T) {
+	t.Parallel()
 	b := run(t, one("ada", shell("ada", `sleep 1000 & echo "{\"id\":\"$!\"}"; exit 3`)))
 	until(t, "two processes have ended", func() bool { return len(b.in.ids()) >= 2 })
 	pid, err := strconv.Atoi(b.in.ids()[0])
@@ -176,6 +181,7 @@ func TestAgentThatKillsItsGroupIsOnlyStartedAgain(t *testing.T) {
 }
 
 func TestAgentThatLeavesItsGroupIsStoppedToo(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Fatal("the test needs setsid: ", err)
 	}

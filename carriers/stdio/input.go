@@ -22,7 +22,8 @@ type input struct {
 	pipe         *os.File
 	writeTimeout time.Duration
 	now          func() time.Time
-	// wrote is told of each whole line of a delivery. It does not block.
+	// wrote is told of each whole line of a delivery, without the lock. It does
+	// not block.
 	wrote func()
 
 	mu   sync.Mutex
@@ -183,8 +184,7 @@ func (in *input) progress(line *written, n int) (more bool, given outcomes) {
 	}
 	in.stalled = false
 	if s != nil {
-		given = given.add(s.wholeLine(in.now()))
-		in.wrote()
+		given = given.add(in.wrote).add(s.wholeLine(in.now()))
 	}
 	in.leave()
 	return false, given

@@ -342,8 +342,7 @@ func (p *puppet) setDown(down bool) {
 	}
 }
 
-// floodMain writes what STDIO_TEST_FLOOD says: "line" is a good line, 64 MiB
-// without a line feed, and a good line.
+// floodMain writes a good line, one of 64 MiB, and a good line.
 func floodMain() int {
 	first, second := say("first"), say("second")
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)

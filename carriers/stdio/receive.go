@@ -121,7 +121,7 @@ func (r *receiver) show(message string, data []byte) {
 // logStderr reads the agent's standard error to its end, whatever is in it, for
 // an agent that is not read stands still. The end of it is kept for the status.
 func logStderr(ctx context.Context, a *agent, output io.Reader) {
-	lines := newLineReader(io.TeeReader(output, a.stderr), mostShown)
+	lines := newLineReader(io.TeeReader(output, a.stderr), mostTail)
 	for {
 		l, err := lines.next()
 		if l.size > 0 && a.log.Enabled(ctx, slog.LevelDebug) {

@@ -133,6 +133,20 @@ func TestConfiguredValuesStandInNoLog(t *testing.T) {
 	}
 }
 
+func TestValueThatIsCutOffIsNotShownInPart(t *testing.T) {
+	const secret = "sk-0123456789abcdef"
+	a := &agent{censor: newCensor(AgentConfig{Env: map[string]EnvValue{"KEY": secret}}), stderr: &tail{}}
+	for padding := range 2 * len(secret) {
+		for _, size := range []int{mostTail, mostKept} {
+			a.stderr.reset()
+			_, _ = a.stderr.Write([]byte(secret + secret + strings.Repeat("x", size-padding)))
+			if text := strings.ReplaceAll(a.complaints(), hidden, ""); strings.ContainsAny(text, "0f-") {
+				t.Fatalf("%d bytes after it: %.60q", size-padding, text)
+			}
+		}
+	}
+}
+
 func TestFloodOfStderrDoesNotStopAnAgent(t *testing.T) {
 	for name, part := range map[string]string{"with line feeds": strings.Repeat("e", 99) + "\n", "without": strings.Repeat("e", 100)} {
 		t.Run(name, func(t *testing.T) {

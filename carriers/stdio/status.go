@@ -1,7 +1,6 @@
 package stdio
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -71,26 +70,28 @@ func (c *Carrier) Status() core.Status {
 }
 
 func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
+	stderr := a.complaints()
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	in := a.input
+	received, sent = a.lastReceive, a.lastSend
 	detail = AgentStatus{
-		State: string(a.state), Since: a.since.UTC(), PID: a.pid, Starts: a.starts, Why: a.why,
-		Stderr: a.censor.text(a.stderr.bytes()),
-		Noise:  a.n.noise, UnusedControls: a.n.unused, UnreadControls: a.n.unread,
+		State: string(a.state), Since: a.since.UTC(), PID: a.pid, Starts: a.starts, Why: a.why, Stderr: stderr,
+		Noise: a.n.noise, UnusedControls: a.n.unused, UnreadControls: a.n.unread,
 	}
-	if a.state == agentBackingOff {
+	switch a.state {
+	case agentBackingOff:
 		next := a.next.UTC()
 		detail.NextStart = &next
-	}
-	if a.state == agentRunning {
+	case agentRunning:
 		detail.OnProbation = a.why != "" && a.host.Now().Sub(a.since) < a.restart.Min
 	}
-	if a.input != nil {
+	a.mu.Unlock()
+	if in != nil {
 		var lost uint64
-		detail.NotReading, detail.InputClosed, lost = a.input.standing()
+		detail.NotReading, detail.InputClosed, lost = in.standing()
 		detail.UnreadControls += lost
 	}
-	return detail, a.lastReceive, a.lastSend
+	return detail, received, sent
 }
 
 // notReady says what is wrong with the agent; empty when nothing is.
@@ -115,12 +116,7 @@ func (s AgentStatus) notReady() string {
 	}
 }
 
-// lastStderr is the last line that the agent wrote to its standard error.
-func (a *agent) lastStderr() string {
-	return shorten(lastLine(a.censor.text(a.stderr.bytes())), mostShown)
-}
-
 func lastLine(text string) string {
-	lines := bytes.TrimSpace([]byte(text))
-	return string(lines[bytes.LastIndexByte(lines, '\n')+1:])
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -6,8 +6,11 @@ import (
 )
 
 const (
-	// mostTail is how much of an agent's standard error is kept, in bytes.
+	// mostTail is how much of an agent's standard error is shown, in bytes. A
+	// little more is kept, so that no value that is to be hidden is shown in part
+	// because its beginning was cut off.
 	mostTail = 4 << 10
+	mostKept = mostTail + 512
 	// leastSecret is the length below which a configured value is taken for no
 	// secret: hiding it would make the log unreadable.
 	leastSecret = 8
@@ -24,10 +27,10 @@ func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(b)
-	if len(b) >= mostTail {
-		t.data, b = t.data[:0], b[len(b)-mostTail:]
+	if len(b) >= mostKept {
+		t.data, b = t.data[:0], b[len(b)-mostKept:]
 	}
-	if over := len(t.data) + len(b) - mostTail; over > 0 {
+	if over := len(t.data) + len(b) - mostKept; over > 0 {
 		t.data = append(t.data[:0], t.data[over:]...)
 	}
 	t.data = append(t.data, b...)
@@ -65,4 +68,12 @@ func newCensor(cfg AgentConfig) censor {
 // text is the bytes as text without the configured values.
 func (c censor) text(data []byte) string {
 	return c.hide.Replace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}
+
+// ending is the end of the text, at most so many bytes, and no half character.
+func ending(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[len(text)-most:], "")
 }

@@ -87,7 +87,7 @@ func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 	parts.Go(func() { logStderr(ctx, a, p.stderr) })
 
 	why = a.await(ctx, p, input)
-	a.notRunning()
+	a.notRunning(input)
 	input.close(errNotRunning(a.name, "not running: "+why, a.restart.Min))
 	p.ended()
 	parts.Wait()
