@@ -110,8 +110,10 @@ func escape(workspace string) string {
 	return b.String()
 }
 
-var errBadEscape = errors.New("the workspace level of the topic has a % without two hexadecimal digits after it")
-var errNotUTF8 = errors.New("the workspace level of the topic is not UTF-8")
+var (
+	errBadEscape = errors.New("the workspace level of the topic has a % without two hexadecimal digits after it")
+	errNotUTF8   = errors.New("the workspace level of the topic is not UTF-8")
+)
 
 // unescape is the inverse of escape. It takes every escaped byte, in digits of
 // either case.

@@ -118,7 +118,8 @@ func StartBroker(cfg BrokerConfig, logger *slog.Logger) (*Broker, error) {
 	}
 	if err != nil {
 		_ = socket.Close() // nothing has been accepted yet
-		return nil, fmt.Errorf("start the embedded MQTT broker: %w", err)
+		b.cancel()
+			return nil, fmt.Errorf("start the embedded MQTT broker: %w", err)
 	}
 	logger.Info("embedded MQTT broker listens", "address", b.Addr())
 	return b, nil

@@ -177,6 +177,63 @@ func TestADeviceOfMQTT5LearnsWhyItsMessageWasRefused(t *testing.T) {
 	}
 }
 
+func TestTopicAliasesAndNoLocalOfMQTT5AreHeeded(t *testing.T) {
+	in := committing()
+	b, _ := embedded(t, in)
+	watcher := watching(t, b)
+	device := dialDevice(t, b, "device", func(d *testDevice) {
+		d.version = 5
+		d.connect.ProtocolVersion = 5
+	})
+	device.mu.Lock()
+	device.out <- packets.Packet{FixedHeader: header(packets.Subscribe), PacketID: 65001, Filters: packets.Subscriptions{
+		{Filter: broadcast, Qos: 1, NoLocal: true},
+	}}
+	device.mu.Unlock()
+	for i, topic := range []string{broadcast, ""} {
+		pk := packets.Packet{
+			FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1}, TopicName: topic, Payload: []byte(fmt.Sprint(i)),
+		}
+		pk.Properties.TopicAlias, pk.Properties.TopicAliasFlag = 1, true
+		device.send(pk)
+	}
+	until(t, "both are shown", func() bool { return slices.Equal(watcher.payloads(), []string{"0", "1"}) })
+	for _, o := range in.all() {
+		if o.Address == nil || o.Address.Channel != "lab" {
+			t.Errorf("%q was offered with the address %+v", o.Payload, o.Address)
+		}
+	}
+	if n := len(device.received()); n != 0 {
+		t.Errorf("the device got %d of its own messages back", n)
+	}
+}
+
+func TestASlowGatewayCostsADeviceNothing(t *testing.T) {
+	in := &recorder{}
+	b, _ := embedded(t, in)
+	watcher, device := watching(t, b), dialDevice(t, b, "device")
+	const messages = 500
+	for i := range messages {
+		device.publish(broadcast, []byte(fmt.Sprintf("%04d", i)), 1)
+	}
+	settled := 0
+	until(t, "everything is answered", func() bool {
+		offers := in.all()
+		for ; settled < len(offers); settled++ {
+			offers[settled].settle(committed)
+		}
+		time.Sleep(20 * time.Millisecond) // a commit takes its time
+		return len(device.acknowledged()) == messages
+	})
+	until(t, "everything is shown in order", func() bool {
+		got := watcher.payloads()
+		return len(got) == messages && slices.IsSorted(got)
+	})
+	if n := device.losses(); n != 0 {
+		t.Errorf("the device lost its connection %d times", n)
+	}
+}
+
 func TestAnswersKeepTheOrderOfEachDevice(t *testing.T) {
 	in := &recorder{}
 	b, _ := embedded(t, in)
@@ -245,21 +302,24 @@ func TestWhatTheGatewayPublishesIsShownAndNotOffered(t *testing.T) {
 }
 
 func TestAWillOnOurAddressesGoesThroughTheGateway(t *testing.T) {
-	withWill := func(d *testDevice) {
-		d.resend = false
-		d.connect.Connect.WillFlag, d.connect.Connect.WillQos = true, 1
-		d.connect.Connect.WillTopic, d.connect.Connect.WillPayload = broadcast, []byte("will")
+	withWill := func(qos byte) func(*testDevice) {
+		return func(d *testDevice) {
+			d.resend = false
+			d.connect.Connect.WillFlag, d.connect.Connect.WillQos = true, qos
+			d.connect.Connect.WillTopic, d.connect.Connect.WillPayload = broadcast, []byte("will")
+		}
 	}
 	for _, tt := range []struct {
 		name  string
 		s     core.Settlement
+		qos   byte
 		shown bool
-	}{{"committed", committed, true}, {"rejected", refusal, false}} {
+	}{{"committed", committed, 1, true}, {"committed, QoS 0", committed, 0, true}, {"rejected", refusal, 1, false}} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := &recorder{}
 			b, _ := embedded(t, in)
 			watcher := watching(t, b)
-			dialDevice(t, b, "device", withWill).cut()
+			dialDevice(t, b, "device", withWill(tt.qos)).cut()
 			o := in.await(t, 1)
 			if string(o.Payload) != "will" {
 				t.Fatalf("the payload is %q", o.Payload)
@@ -277,7 +337,7 @@ func TestAWillOnOurAddressesGoesThroughTheGateway(t *testing.T) {
 	t.Run("a goodbye withdraws it", func(t *testing.T) {
 		in := committing()
 		b, _ := embedded(t, in)
-		device := dialDevice(t, b, "device", withWill)
+		device := dialDevice(t, b, "device", withWill(1))
 		device.send(packets.Packet{FixedHeader: header(packets.Disconnect)})
 		until(t, "the device is gone", func() bool { return device.losses() == 1 })
 		never(t, 30*time.Millisecond, "the will was offered", func() bool { return len(in.all()) > 0 })

@@ -39,5 +39,10 @@
 // Broker is a complete MQTT broker for one machine. It hands what a device
 // publishes on the gateway's addresses to the carrier before it acknowledges it
 // or shows it to anybody (intercept.go, device.go); a carrier on it has no
-// subscriber. Its sessions, queues and retained messages live in memory only.
+// subscriber. A will on those addresses takes the same way, without delay, and
+// nothing is retained there.
+//
+// Its sessions, queues and retained messages live in memory only. It drops what
+// goes beyond 4096 messages for one client, and does not promise the order of
+// what it sends again when a session resumes.
 package mqtt

@@ -94,7 +94,9 @@ func (i *intercept) publishWill(cl *mochi.Client, will mochi.Will) {
 		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: will.Qos},
 		TopicName:   will.TopicName,
 		Payload:     will.Payload,
-		PacketID:    1, // the broker wants one; it is never sent
+	}
+	if will.Qos > 0 {
+		pk.PacketID = 1 // the broker wants one; it is never sent
 	}
 	pk.Properties.User = will.User
 	if err := i.broker.deviceOf(cl).take(route, at, published{packet: pk}); err != nil {

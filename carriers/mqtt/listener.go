@@ -13,7 +13,7 @@ const (
 	// connectWithin is how long a new connection may take to say CONNECT.
 	connectWithin = 10 * time.Second
 	// deviceWriteTimeout bounds one write to a device that does not read.
-	deviceWriteTimeout = 10 * time.Second
+	deviceWriteTimeout = 5 * time.Second
 )
 
 // listener accepts the embedded broker's connections. It knows all of them, also
