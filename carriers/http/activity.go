@@ -41,6 +41,14 @@ func (a *activity) begin(ctx context.Context) (running context.Context, leave fu
 	}, true
 }
 
+// drain lets nothing more begin, and waits for what goes on.
+func (a *activity) drain() {
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	a.wg.Wait()
+}
+
 // end lets nothing more begin, ends what goes on and waits for it.
 func (a *activity) end() {
 	a.mu.Lock()

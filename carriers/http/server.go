@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	nethttp "net/http"
+	"sync"
 	"time"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -71,7 +72,6 @@ func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
 	if err == nil {
 		<-served
 	}
-	s.requests.end()
 	s.tails.wait()
 	if err != nil && !errors.Is(err, nethttp.ErrServerClosed) {
 		return err
@@ -79,14 +79,27 @@ func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
 	return nil
 }
 
+// lastWords is how long answers may take to leave once every handler is done.
+const lastWords = 250 * time.Millisecond
+
 // shutdown lets requests end by themselves for the shutdown timeout, and cuts
-// what is left.
+// what is left. Connections that never sent a request are not waited for, though
+// net/http would.
 func (s *server) shutdown(srv *nethttp.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
 	defer cancel()
+	var drained sync.WaitGroup
+	drained.Go(func() {
+		s.requests.drain()
+		pause(ctx, lastWords)
+		cancel()
+	})
 	if srv.Shutdown(ctx) != nil {
 		_ = srv.Close() // Nothing is left to be done about an error here.
 	}
+	cancel()
+	s.requests.end()
+	drained.Wait()
 }
 
 // request is one request on its way to a handler.
