@@ -58,4 +58,4 @@ func LiveParticipation(workspace, channel string, b Bounds) Participation {
 }
 
 // Live reports whether the agent takes part.
-func (p *Participation) Live() bool { return p.Mode == ModeLive && p.Bounds != nil }
+func (p Participation) Live() bool { return p.Mode == ModeLive && p.Bounds != nil }

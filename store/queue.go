@@ -14,12 +14,23 @@ import (
 // maxBytes of payload unless the first alone is larger. Those that must not be
 // tried before a later instant than now are among them, without their payload.
 func (s *Store) Pending(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int) ([]Pending, error) {
+	return s.pending(ctx, recipient, afterPosition, now, limit, maxBytes, false)
+}
+
+// PendingResident is Pending for an agent that is given conversation only when
+// it is woken: says and capabilities are among the rest as Held, without their
+// payload.
+func (s *Store) PendingResident(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int) ([]Pending, error) {
+	return s.pending(ctx, recipient, afterPosition, now, limit, maxBytes, true)
+}
+
+func (s *Store) pending(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int, resident bool) ([]Pending, error) {
 	var list []Pending
 	bytes := 0
 	err := scanUntil(ctx, s.readers, func(rows *sql.Rows) (bool, error) {
 		p := Pending{ID: core.DeliveryID{Recipient: recipient}}
 		var deadline, next int64
-		if err := rows.Scan(&p.ID.Seq, &p.Position, &p.To, &p.Attempts, &deadline, &next, &p.Payload); err != nil {
+		if err := rows.Scan(&p.ID.Seq, &p.Position, &p.To, &p.Attempts, &deadline, &next, &p.Held, &p.Payload); err != nil {
 			return false, err
 		}
 		if bytes += len(p.Payload); bytes > maxBytes && len(list) > 0 {
@@ -29,10 +40,10 @@ func (s *Store) Pending(ctx context.Context, recipient, afterPosition int64, now
 		list = append(list, p)
 		return true, nil
 	}, "SELECT d.seq, d.position, COALESCE(d.to_peer, ''), d.attempts, d.deadline, d.next_attempt,"+
-		" CASE WHEN d.next_attempt <= ? THEN m.payload END"+
+		" (? AND m.kind IN (0, 3)) AS held, CASE WHEN d.next_attempt <= ? AND NOT (? AND m.kind IN (0, 3)) THEN m.payload END"+
 		" FROM deliveries d CROSS JOIN messages m ON m.seq = d.seq"+
 		" WHERE d.recipient_id = ? AND d.state = 0 AND d.position > ? ORDER BY d.position LIMIT ?",
-		millis(now), recipient, afterPosition, limit)
+		resident, millis(now), resident, recipient, afterPosition, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
