@@ -146,6 +146,13 @@ type Pinner interface {
 	Pins() []Pin
 }
 
+// Hoster is implemented by carriers that push to peers of their own.
+type Hoster interface {
+	// Hosted lists every peer that the carrier attaches with Push, as configured.
+	// One that was attached in an earlier run and is not among them is detached.
+	Hosted() []Attachment
+}
+
 // Attachment names a peer attached to one channel.
 type Attachment struct {
 	WorkspaceID string

@@ -159,6 +159,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		g.dir.put(row, g.scopesOf(row.Carrier))
 	}
 	g.dir.recount(rows)
+	if err := g.detachForgotten(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("detach what is not hosted any more: %w", err)
+	}
 
 	quitCommitter := make(chan struct{})
 	var committing sync.WaitGroup
