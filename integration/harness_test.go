@@ -73,6 +73,11 @@ func newGateway(t *testing.T, at brokers, changes ...object) *gateway {
 		g.name = name
 	}
 	g.writeConfig(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			g.log.show(t, "the gateway "+g.name)
+		}
+	})
 	return g
 }
 

@@ -33,7 +33,7 @@ type launch struct {
 	pipe bool
 	// stdout is where its standard output goes; nil is its transcript.
 	stdout io.Writer
-	// said replaces the transcript, to continue one.
+	// said replaces the transcript; whoever owns it shows it when a test fails.
 	said *transcript
 }
 
@@ -65,8 +65,8 @@ func start(t *testing.T, l launch, path string, args ...string) *program {
 	}()
 	t.Cleanup(func() {
 		p.kill()
-		if t.Failed() {
-			t.Logf("%s said:\n%s", p.name, p.said.tail(40))
+		if t.Failed() && l.said == nil {
+			p.said.show(t, p.name)
 		}
 	})
 	return p
@@ -142,13 +142,20 @@ func (s *transcript) String() string {
 
 // tail is the last lines, each cut to a readable length.
 func (s *transcript) tail(lines int) string {
-	const width = 400
+	const width = 250
 	all := strings.Split(strings.TrimRight(s.String(), "\n"), "\n")
 	all = all[max(0, len(all)-lines):]
 	for i, line := range all {
 		all[i] = line[:min(len(line), width)]
 	}
 	return strings.Join(all, "\n")
+}
+
+// show puts the end of a transcript into the test's log.
+func (s *transcript) show(t *testing.T, name string) {
+	if text := s.tail(25); text != "" {
+		t.Logf("%s said:\n%s", name, text)
+	}
 }
 
 // splitter hands on what is written to it line by line.

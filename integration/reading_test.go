@@ -147,14 +147,19 @@ func (g *gateway) history(t *testing.T, query string) []entry {
 	}
 }
 
-// ids are the ids of a history, in order.
-func ids(history []entry) []string {
+// ofPeers are the ids of a history, in order, without the gateway's own receipts.
+func ofPeers(history []entry) []string {
 	out := []string{}
 	for _, e := range history {
-		out = append(out, e.id())
+		if id := e.id(); !ofGateway(id) {
+			out = append(out, id)
+		}
 	}
 	return out
 }
+
+// ofGateway reports whether an id is one of the gateway's own receipts.
+func ofGateway(id string) bool { return strings.HasPrefix(id, "receipt-") }
 
 // workState is the state of a unit of work, empty when it is not known.
 func (g *gateway) workState(t *testing.T, work string) string {
