@@ -169,8 +169,14 @@ func TestWhatOnlyTwoPartiesMayReadDoesNotExistForOthers(t *testing.T) {
 			who, path string
 			want      int
 		}{
-			{"admin", "/messages/m1", 200}, {"ada", "/messages/m1", 404}, {"ada", "/messages/m1?peer=ada", 200}, {"ada", "/messages/m2", 404},
-			{"admin", "/work/direct", 200}, {"ada", "/work/direct?peer=ada", 200}, {"ada", "/work/thread", 404}, {"team", "/work/thread", 200},
+			{"admin", "/messages/m1", 200},
+			{"ada", "/messages/m1", 404},
+			{"ada", "/messages/m1?peer=ada", 200},
+			{"ada", "/messages/m2", 404},
+			{"admin", "/work/direct", 200},
+			{"ada", "/work/direct?peer=ada", 200},
+			{"ada", "/work/thread", 404},
+			{"team", "/work/thread", 200},
 		} {
 			if r := s.get("/v0/workspaces/ws-1"+c.path, as(c.who)...); r.status != c.want {
 				t.Errorf("%s by %s is answered %d, want %d", c.path, c.who, r.status, c.want)

@@ -89,7 +89,8 @@ func settlementAnswer(st core.Settlement) (int, taken, error) {
 	default:
 		return 0, taken{}, unavailable("the gateway cannot take it now", max(st.RetryAfter, retrySoon))
 	}
-	t := taken{ID: st.ID, CommittedAt: st.CommittedAt.UTC(), Duplicate: st.Duplicate || st.Echo, Parked: st.Parked}
+	// Milliseconds are what is kept, and so what a duplicate is told later.
+	t := taken{ID: st.ID, CommittedAt: st.CommittedAt.UTC().Truncate(time.Millisecond), Duplicate: st.Duplicate || st.Echo, Parked: st.Parked}
 	if !st.Parked {
 		t.Seq = &st.Seq
 	}

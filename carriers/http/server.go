@@ -61,22 +61,25 @@ func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
 			served <- srv.Serve(l)
 		}
 	}()
-	var err error
 	select {
-	case err = <-served:
+	case err := <-served:
+		s.end(srv)
+		return err
 	case <-s.closing.Done():
 	}
 	s.become(core.StateNotReady, "stopping")
-	s.stop()
-	s.shutdown(srv)
-	if err == nil {
-		<-served
-	}
-	s.tails.wait()
-	if err != nil && !errors.Is(err, nethttp.ErrServerClosed) {
+	s.end(srv)
+	if err := <-served; !errors.Is(err, nethttp.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// end ends every stream, request and tail, and waits for them.
+func (s *server) end(srv *nethttp.Server) {
+	s.stop()
+	s.shutdown(srv)
+	s.tails.wait()
 }
 
 // lastWords is how long answers may take to leave once every handler is done.
