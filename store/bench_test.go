@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,13 +17,12 @@ import (
 // accepting makes groups as the committer would: n messages of 600 bytes in a
 // handful of threads, each with two deliveries.
 type accepting struct {
-	seq     int64
-	links   []int64
-	payload []byte
+	seq   int64
+	links []int64
 }
 
 func newAccepting(tb testing.TB, s *Store) *accepting {
-	a := &accepting{payload: make([]byte, 600)}
+	a := &accepting{}
 	for _, carrier := range []string{"mqtt", "nats"} {
 		a.links = append(a.links, ensure(tb, s, core.Recipient{Carrier: carrier}))
 	}
@@ -35,6 +35,12 @@ func (a *accepting) id() string {
 	return "msg_" + hex.EncodeToString(b[:])
 }
 
+// payload600 is an envelope of 600 bytes.
+func payload600(id string) []byte {
+	p := envelope(id)
+	return append(p, bytes.Repeat([]byte{' '}, 600-len(p))...)
+}
+
 func (a *accepting) messages(n int) []Message {
 	list := make([]Message, n)
 	for i := range list {
@@ -43,7 +49,7 @@ func (a *accepting) messages(n int) []Message {
 		list[i] = Message{
 			Seq: a.seq, Key: testKey(id), Channel: testChannel, Kind: core.KindSay, Carrier: "http",
 			Container:   core.Container{Surface: core.SurfaceThread, ID: fmt.Sprintf("thread_%03d", a.seq%16)},
-			CommittedAt: noon, Content: sha256.Sum256([]byte(id)), KnownUntil: noon.Add(5 * time.Minute), Payload: a.payload,
+			CommittedAt: noon, Content: sha256.Sum256([]byte(id)), KnownUntil: noon.Add(5 * time.Minute), Payload: payload600(id),
 		}
 	}
 	return list
