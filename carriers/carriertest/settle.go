@@ -127,9 +127,10 @@ func checkSettledStays(r *rig) {
 		r.until("both frames are settled", func() bool {
 			return len(r.results(taken.Key)) > 0 && len(r.results(refused.Key)) > 0
 		})
-	}
-	if cuts(r.subject) {
-		r.reconnect()
+		// A cut may only be made once the acknowledgements are known to be out.
+		if cuts(r.subject) {
+			r.reconnect()
+		}
 	}
 	r.never(r.Quiet+r.RedeliversWithin, "a settled frame came again", func() bool {
 		return r.in.count(taken.Key) > 1 || r.in.count(refused.Key) > 1
