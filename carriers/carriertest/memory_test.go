@@ -93,7 +93,7 @@ func TestMemoryKeepsUnsettledFramesFromOneRunToTheNext(t *testing.T) {
 }
 
 // reportOf sends a message and gives what is reported of it, and after how long.
-func reportOf(t *testing.T, m *Memory, to core.Recipient) (core.Ack, error, time.Duration) {
+func reportOf(t *testing.T, m *Memory, to core.Recipient) (core.Ack, time.Duration, error) {
 	t.Helper()
 	reports := make(chan report, 1)
 	begin := time.Now()
@@ -101,7 +101,7 @@ func reportOf(t *testing.T, m *Memory, to core.Recipient) (core.Ack, error, time
 		reports <- report{ack, err}
 	})
 	got := <-reports
-	return got.ack, got.err, time.Since(begin)
+	return got.ack, time.Since(begin), got.err
 }
 
 func TestMemoryBehavesBadlyTowardsTheNamedOnly(t *testing.T) {
@@ -112,19 +112,19 @@ func TestMemoryBehavesBadlyTowardsTheNamedOnly(t *testing.T) {
 		synctest.Wait()
 
 		m.Slow(time.Second, bad)
-		if _, err, took := reportOf(t, m, bad); err != nil || took != time.Second {
+		if _, took, err := reportOf(t, m, bad); err != nil || took != time.Second {
 			t.Errorf("a slow recipient acknowledged after %v, %v", took, err)
 		}
-		if _, err, took := reportOf(t, m, good); err != nil || took != 0 {
+		if _, took, err := reportOf(t, m, good); err != nil || took != 0 {
 			t.Errorf("the other acknowledged after %v, %v", took, err)
 		}
 		m.Slow(0)
 		refusal := &core.SendError{Code: core.CodeGone, Detail: "gone"}
 		m.Refuse(refusal, bad)
-		if _, err, _ := reportOf(t, m, bad); !errors.Is(err, refusal) {
+		if _, _, err := reportOf(t, m, bad); !errors.Is(err, refusal) {
 			t.Errorf("a refusing recipient reported %v", err)
 		}
-		if ack, err, _ := reportOf(t, m, good); err != nil || ack.Kind != m.Limits().AckKind {
+		if ack, _, err := reportOf(t, m, good); err != nil || ack.Kind != m.Limits().AckKind {
 			t.Errorf("the other reported %+v, %v", ack, err)
 		}
 		if n := len(m.Sent(bad)); n != 1 || len(m.Sent()) != 3 {
