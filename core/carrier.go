@@ -62,7 +62,8 @@ type Intake interface {
 	// nil, settle will be called exactly once, in the order of this carrier's
 	// offers, after the commit that the settlement speaks of. When it returns an
 	// error (ctx ended, or the gateway is stopping), settle is never called and
-	// nothing is kept. settle must not block. The payload must not be changed
+	// nothing is kept. settle must not block, and may be called before Offer returns
+	// and after Run has returned. The payload must not be changed
 	// afterwards. Frames whose order matters are offered from one goroutine.
 	Offer(ctx context.Context, in Inbound, settle func(Settlement)) error
 

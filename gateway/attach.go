@@ -19,6 +19,7 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 	}
 	before, attached := g.dir.find(at)
 	if attached && before.Carrier == c.name && before.push == at.Push {
+		g.discovery.came(c, at)
 		return nil
 	}
 	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
@@ -37,6 +38,7 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 				g.dispatcher.add(*r)
 				g.dispatcher.wake(r.id)
 			}
+			g.discovery.came(c, at)
 		}, nil
 	})
 }

@@ -50,6 +50,7 @@ type Gateway struct {
 	metrics        *metrics
 	pins           *pins
 	receiptLimiter *receiptLimiter
+	discovery      *discovery
 
 	// carriers is complete before Run.
 	carriers map[string]*carrier
@@ -93,6 +94,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(g)
 	g.committer = newCommitter(g)
 	g.dispatcher = newDispatcher(g)
+	g.discovery = newDiscovery(g)
 	if err := g.committer.start(context.Background()); err != nil {
 		return nil, fmt.Errorf("read the gateway's state: %w", err)
 	}
@@ -141,6 +143,7 @@ func (g *Gateway) AddCarrier(name, typ string, impl core.Carrier) error {
 	}
 	g.carriers[name] = c
 	g.order = append(g.order, name)
+	g.discovery.add(c)
 	if p, ok := impl.(core.Pinner); ok {
 		g.pins.carriers[name] = p
 	}
@@ -187,6 +190,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stopUpkeep()
 	var keeping sync.WaitGroup
 	keeping.Go(func() { g.keepUp(upkeep) })
+	keeping.Go(func() { g.discovery.run(upkeep) })
 
 	select {
 	case <-ctx.Done():

@@ -111,7 +111,7 @@ func TestEveryProblemIsReportedWithItsKey(t *testing.T) {
 			a.PeerCard = map[string]any{"peer_id": "bob", "display_name": 1, "capabilities": []any{1}, "profiles_supported": "x", "ext": "x", "role": "x"}
 		}), []string{agent + "peer_card.capabilities", agent + "peer_card.display_name", agent + "peer_card.ext", agent + "peer_card.peer_id", agent + "peer_card.profiles_supported", agent + "peer_card.role"}},
 		"a good peer card": {live(func(a *AgentConfig) {
-			a.PeerCard = map[string]any{"peer_id": "ada", "display_name": "Ada", "capabilities": []any{"x"}, "profiles_supported": []string{"y"}, "ext": map[string]any{}}
+			a.PeerCard = map[string]any{"peer_id": "ada", "display_name": "Ada", "capabilities": []any{map[string]any{"id": "a", "summary": "b", "outcome": "c"}}, "profiles_supported": []string{"y"}, "ext": map[string]any{}}
 		}), nil},
 		"bounds of nothing":      {bounds(Bounds{ptr(0), span(-1), span(0), ptr(-1), ptr(0), ptr(0), span(0)}), []string{bound + "max_wakes", bound + "max_input_tokens", bound + "max_output_tokens", bound + "max_wake_depth", bound + "max_wake_wall_time", bound + "max_total_wall_time", bound + "coalesce_window"}},
 		"bounds at the ceilings": {bounds(Bounds{ptr(64), span(15 * time.Minute), span(2 * time.Hour), ptr(1_000_000), ptr(200_000), ptr(5), span(5 * time.Second)}), nil},
