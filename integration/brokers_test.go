@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// brokers are the brokers that a gateway uses.
+// brokers are the brokers that a gateway uses. One that is nil is embedded: it
+// has a port and nothing to run.
 type brokers struct {
 	nats *natsServer
 	mqtt *mosquitto
-	// The embedded ones have ports and nothing to run.
+
 	natsPort, mosquittoPort int
 }
 
@@ -47,17 +48,15 @@ func foreignBrokers(t *testing.T) brokers {
 	return b
 }
 
-func (b brokers) embedded() bool { return b.nats == nil }
-
 func (b brokers) natsURL() string {
-	if b.embedded() {
+	if b.nats == nil {
 		return "nats://" + address(b.natsPort)
 	}
 	return b.nats.url()
 }
 
 func (b brokers) mqttPort() int {
-	if b.embedded() {
+	if b.mqtt == nil {
 		return b.mosquittoPort
 	}
 	return b.mqtt.port
@@ -69,6 +68,8 @@ type mosquitto struct {
 	port    int
 	dir     string
 	process *program
+	// runningOn is the port of the last start.
+	runningOn int
 }
 
 func newMosquitto(t *testing.T) *mosquitto {
@@ -105,6 +106,7 @@ log_dest stderr
 		}
 	}
 	m.process = start(t, launch{}, need(t, "mosquitto", "mosquitto"), "-c", file)
+	m.runningOn = port
 	awaitListener(t, m.process, port)
 }
 

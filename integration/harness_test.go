@@ -54,8 +54,8 @@ func newGateway(t *testing.T, at brokers, changes ...object) *gateway {
 		"name":     g.name,
 		"data_dir": filepath.Join(g.dir, "data"),
 		"embedded": object{
-			"nats": object{"enabled": at.embedded(), "listen": strings.TrimPrefix(g.nats, "nats://")},
-			"mqtt": object{"enabled": at.embedded(), "listen": address(g.mqtt)},
+			"nats": object{"enabled": at.nats == nil, "listen": strings.TrimPrefix(g.nats, "nats://")},
+			"mqtt": object{"enabled": at.mqtt == nil, "listen": address(g.mqtt)},
 		},
 		"carriers": object{
 			"nats":   object{"type": "nats", "url": g.nats},

@@ -141,7 +141,15 @@ func (n *node) publish(t *testing.T, subject, payload string) {
 // store publishes and wants the stream's acknowledgement.
 func (n *node) store(t *testing.T, subject, payload string) {
 	t.Helper()
-	n.do(t, object{"do": "store", "subject": subject, "data": base64.StdEncoding.EncodeToString([]byte(payload))})
+	if a := n.tryStore(t, subject, payload); a.Error != "" {
+		t.Fatalf("the stream did not take the message: %s", a.Error)
+	}
+}
+
+// tryStore publishes and returns the stream's answer.
+func (n *node) tryStore(t *testing.T, subject, payload string) nodeAnswer {
+	t.Helper()
+	return n.try(t, object{"do": "store", "subject": subject, "data": base64.StdEncoding.EncodeToString([]byte(payload))})
 }
 
 // replay receives everything that the gateway's stream holds.
