@@ -56,7 +56,6 @@ func (s *server) getInbox(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	return writeBody(w, nethttp.StatusOK, typeJSON, inboxPage(entries, p.position))
 }
 
@@ -116,9 +115,9 @@ func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.ReadTimeout)
 	defer cancel()
 	var entries []core.InboxEntry
-	position, used := p.position, 0
+	position, used, size := p.position, 0, newReadSize()
 	for len(entries) < limit && used < pageBudget {
-		want := min(limit-len(entries), readAtOnce)
+		want := min(limit-len(entries), size.limit)
 		more, err := p.s.backend.Inboxes.Inbox(ctx, p.at, position, want)
 		if err != nil {
 			return nil, err
@@ -128,6 +127,7 @@ func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
 			position = e.Position
 		}
 		entries = append(entries, more...)
+		size.learn(len(entries), used)
 		if len(more) < want {
 			break
 		}
@@ -151,7 +151,7 @@ func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *p
 		return errHungUp
 	}
 	for ctx.Err() == nil {
-		entries, err := p.next(ctx, readAtOnce, s.cfg.Heartbeat)
+		entries, err := p.next(ctx, defaultLimit, s.cfg.Heartbeat)
 		for i := 0; err == nil && i < len(entries); i++ {
 			err = es.write(envelopeEvent(entries[i].Position, entries[i].Envelope))
 		}

@@ -39,7 +39,6 @@ func (s *server) postInboxAck(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	return writeJSON(w, nethttp.StatusOK, map[string]int{"acked": acked})
 }
 

@@ -36,7 +36,6 @@ func (s *server) changePeer(w nethttp.ResponseWriter, r *request, change func(co
 	if err := change(ctx, at); err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	w.WriteHeader(nethttp.StatusNoContent)
 	return nil
 }
