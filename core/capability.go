@@ -29,25 +29,44 @@ type canonical struct {
 // hex digits. A digest that the document carries is not looked at. The error is
 // a *Rejection and says why the bytes are no capability document.
 func CapabilityDigest(raw []byte) (string, error) {
-	raw = bytes.Trim(raw, " \t\r\n")
-	if rej := checkStrict(raw); rej != nil {
-		return "", rej
-	}
-	if t := twin(raw, capabilityNames); t != "" {
-		return "", twinRefusal(t)
-	}
-	c, fault := readCapability(raw)
-	if fault != "" {
-		return "", badBody(fault)
+	c, err := ReadCapability(raw)
+	if err != nil {
+		return "", err
 	}
 	return c.digest(), nil
 }
 
+// ReadCapability reads a capability document that stands by itself. A digest
+// that it carries is not compared. The error is a *Rejection and says why the
+// bytes are no capability document.
+func ReadCapability(raw []byte) (*Capability, error) {
+	raw = bytes.Trim(raw, " \t\r\n")
+	if rej := checkStrict(raw); rej != nil {
+		return nil, rej
+	}
+	if t := twin(raw, capabilityNames); t != "" {
+		return nil, twinRefusal(t)
+	}
+	c, fault := readCapability(raw)
+	if fault != "" {
+		return nil, badBody(fault)
+	}
+	return c, nil
+}
+
 func (c *Capability) digest() string {
+	// Strings and lists of strings cannot fail to encode.
+	form, _ := json.Marshal(c.canonical())
+	sum := sha256.Sum256(form)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// canonical gives the document with white space trimmed, blank entries dropped
+// and requirements sorted.
+func (c *Capability) canonical() canonical {
 	requirements := trimmed(c.Requirements)
 	slices.Sort(requirements)
-	// Strings and lists of strings cannot fail to encode.
-	form, _ := json.Marshal(canonical{
+	return canonical{
 		ID:                strings.TrimSpace(c.ID),
 		Summary:           strings.TrimSpace(c.Summary),
 		Outcome:           strings.TrimSpace(c.Outcome),
@@ -58,9 +77,7 @@ func (c *Capability) digest() string {
 		Constraints:       trimmed(c.Constraints),
 		Examples:          trimmed(c.Examples),
 		Requirements:      requirements,
-	})
-	sum := sha256.Sum256(form)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	}
 }
 
 // trimmed gives a new list of the entries without white space around them, and

@@ -62,7 +62,8 @@ type Intake interface {
 	// nil, settle will be called exactly once, in the order of this carrier's
 	// offers, after the commit that the settlement speaks of. When it returns an
 	// error (ctx ended, or the gateway is stopping), settle is never called and
-	// nothing is kept. settle must not block. The payload must not be changed
+	// nothing is kept. settle must not block, and may be called before Offer returns
+	// and after Run has returned. The payload must not be changed
 	// afterwards. Frames whose order matters are offered from one goroutine.
 	Offer(ctx context.Context, in Inbound, settle func(Settlement)) error
 
@@ -147,6 +148,13 @@ type Pin struct {
 type Pinner interface {
 	// Pins lists the reserved ids as they stand now.
 	Pins() []Pin
+}
+
+// Hoster is implemented by carriers that push to peers of their own.
+type Hoster interface {
+	// Hosted lists every peer that the carrier attaches with Push, as configured.
+	// One that was attached in an earlier run and is not among them is detached.
+	Hosted() []Attachment
 }
 
 // Attachment names a peer attached to one channel.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/compozy-gateway/gateway/core"
+	"github.com/compozy-gateway/gateway/store"
 )
 
 // attach makes a peer a local recipient. It is known to every envelope that is
@@ -21,6 +22,7 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 	}
 	before, attached := g.dir.find(at)
 	if attached && before.Carrier == c.name && before.push == at.Push {
+		g.discovery.came(c, at)
 		return nil
 	}
 	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
@@ -39,6 +41,7 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 				g.dispatcher.add(*r)
 				g.dispatcher.wake(r.id)
 			}
+			g.discovery.came(c, at)
 		}, nil
 	})
 }
@@ -59,4 +62,46 @@ func (g *Gateway) detach(ctx context.Context, c *carrier, at core.Attachment) er
 			g.dispatcher.remove(r.id)
 		}, nil
 	})
+}
+
+// detachForgotten ends the attachments of pushed peers that no carrier hosts any
+// more, because their agent or webhook is gone from the configuration. What
+// waits for them waits until they are attached again, or expires.
+func (g *Gateway) detachForgotten(ctx context.Context) error {
+	type place struct{ carrier, workspace, channel, peer string }
+	hosted := map[place]bool{}
+	for name, c := range g.carriers {
+		if h, ok := c.impl.(core.Hoster); ok {
+			for _, at := range h.Hosted() {
+				hosted[place{name, at.WorkspaceID, at.Channel, at.Peer}] = true
+			}
+		}
+	}
+	var forgotten []recipient
+	for _, r := range g.dir.snapshot() {
+		if r.attached && r.push && !hosted[place{r.Carrier, r.WorkspaceID, r.Channel, r.Peer}] {
+			forgotten = append(forgotten, r)
+		}
+	}
+	if len(forgotten) == 0 {
+		return nil
+	}
+	err := g.store.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, r := range forgotten {
+			if err := tx.Detach(ctx, r.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range forgotten {
+		row := rowOf(r)
+		row.Attached = false
+		g.dir.put(row, nil)
+		g.log.Info("detached a peer that no configured carrier hosts any more", "peer", r.Peer, "carrier", r.Carrier)
+	}
+	return nil
 }

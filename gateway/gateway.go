@@ -51,6 +51,7 @@ type Gateway struct {
 	metrics        *metrics
 	pins           *pins
 	receiptLimiter *receiptLimiter
+	discovery      *discovery
 
 	// carriers is complete before Run.
 	carriers map[string]*carrier
@@ -98,6 +99,7 @@ func New(o Options) (*Gateway, error) {
 	g.committer = newCommitter(g)
 	g.dispatcher = newDispatcher(g)
 	g.runner = newRunner(g)
+	g.discovery = newDiscovery(g)
 	if err := g.committer.start(context.Background()); err != nil {
 		return nil, fmt.Errorf("read the gateway's state: %w", err)
 	}
@@ -146,6 +148,7 @@ func (g *Gateway) AddCarrier(name, typ string, impl core.Carrier) error {
 	}
 	g.carriers[name] = c
 	g.order = append(g.order, name)
+	g.discovery.add(c)
 	if p, ok := impl.(core.Pinner); ok {
 		g.pins.carriers[name] = p
 	}
@@ -167,6 +170,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		g.dir.put(row, g.scopesOf(row.Carrier))
 	}
 	g.dir.recount(rows)
+	if err := g.detachForgotten(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("detach what is not hosted any more: %w", err)
+	}
 	if err := g.enrol(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("enrol the agents: %w", err)
 	}
@@ -200,6 +206,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stopUpkeep()
 	var keeping sync.WaitGroup
 	keeping.Go(func() { g.keepUp(upkeep) })
+	keeping.Go(func() { g.discovery.run(upkeep) })
 	var waking sync.WaitGroup
 	waking.Go(func() { g.runner.run(upkeep, receiving) })
 

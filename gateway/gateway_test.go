@@ -331,3 +331,20 @@ func TestAStopLosesNothingThatWasAcknowledged(t *testing.T) {
 		return len(seen) >= acked
 	})
 }
+
+func TestAPushedPeerThatNobodyHostsAnyMoreIsDetached(t *testing.T) {
+	h := newHouse(t)
+	h.start()
+	at := core.Attachment{WorkspaceID: "ws", Channel: "ops", Peer: "bob", Push: true}
+	if err := h.a.Attach(h.context(), at); err != nil {
+		t.Fatal(err)
+	}
+	h.take(h.b.Native(h.say()))
+	h.eventually("it is pushed", func() bool { return h.deliveryState("id-1", "peer:bob") == core.DeliveryAcked })
+	h.stop()
+	h.start()
+	h.take(h.b.Native(h.say()))
+	if state := h.deliveryState("id-2", "peer:bob"); state != "" {
+		t.Fatalf("a forgotten peer has a delivery: %s", state)
+	}
+}

@@ -52,7 +52,7 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.offset.Load())) }
 
 // start opens the store and runs the gateway; stop waits for its end.
-func (h *house) start() {
+func (h *house) start(more ...func(*Gateway)) {
 	h.t.Helper()
 	s, err := store.Open(h.t.Context(), store.Options{Dir: h.dir, Now: h.now, BusyTimeout: 50 * time.Millisecond})
 	if err != nil {
@@ -69,6 +69,9 @@ func (h *house) start() {
 		if err := g.AddCarrier(c.name, "memory", c.m); err != nil {
 			h.t.Fatal(err)
 		}
+	}
+	for _, add := range more {
+		add(g)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

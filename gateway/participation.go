@@ -64,8 +64,26 @@ func (g *Gateway) enrol(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return g.detachGone(ctx, tx, known)
 	})
+}
+
+// detachGone ends the attachments of agents that had a participation and are not
+// hosted any more, or not there.
+func (g *Gateway) detachGone(ctx context.Context, tx *store.Tx, known []store.ParticipationRow) error {
+	for _, p := range known {
+		r := g.dir.byID[p.Recipient]
+		if r == nil || !r.attached || g.dir.hosted[p.Recipient] != nil || r.Carrier != p.Carrier {
+			continue
+		}
+		if err := tx.Detach(ctx, r.id); err != nil {
+			return err
+		}
+		row := rowOf(*r)
+		row.Attached = false
+		g.dir.put(row, nil)
+	}
+	return nil
 }
 
 func (g *Gateway) enrolOne(ctx context.Context, tx *store.Tx, h *hosted, known []store.ParticipationRow) error {

@@ -17,6 +17,9 @@ func (c *committer) publish(g group, t *transaction) {
 	for i, o := range g.offers {
 		c.gateway.metrics.settled(o.origin.name, t.settlements[i])
 		o.settle(t.settlements[i])
+		if fresh(t.settlements[i]) {
+			c.gateway.discovery.heard(o.env)
+		}
 	}
 	for i, ctl := range g.controls {
 		if apply := t.controls[i].apply; apply != nil {
@@ -43,9 +46,14 @@ func (c *committer) publish(g group, t *transaction) {
 
 func anyCommitted(settlements []core.Settlement) bool {
 	for _, s := range settlements {
-		if s.Verdict == core.VerdictCommitted && !s.Duplicate && !s.Echo {
+		if fresh(s) {
 			return true
 		}
 	}
 	return false
+}
+
+// fresh reports whether the settlement took something in that was not there.
+func fresh(s core.Settlement) bool {
+	return s.Verdict == core.VerdictCommitted && !s.Duplicate && !s.Echo
 }

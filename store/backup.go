@@ -15,18 +15,18 @@ import (
 // that only the owner may read. It never overwrites: a file of that name is an
 // error that wraps fs.ErrExist. Writing goes on meanwhile. The copy holds the
 // instance id and the secret of the original.
-func (s *Store) BackupTo(ctx context.Context, file string) error {
-	return backup(ctx, s.readers, file)
-}
+func (s *Store) BackupTo(ctx context.Context, file string) error { return Backup(ctx, s.dir, file) }
 
-// Backup does the same for the data directory of a gateway that may be running.
+// Backup does the same for a data directory, whether a gateway runs on it or
+// not. It is an error that wraps fs.ErrNotExist when there is no database.
 func Backup(ctx context.Context, dir, file string) (err error) {
 	path := filepath.Join(dir, databaseFile)
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("back up %s: %w", dir, err)
 	}
-	name := fileName(path) + "?mode=ro&_error_rc=1&_busy_timeout=" + strconv.FormatInt(defaultBusyTimeout.Milliseconds(), 10)
-	db, err := openPool(name, 1)
+	// mode=ro, and not query_only, which would refuse to write the copy too.
+	db, err := openPool(fileName(path)+"?mode=ro&_error_rc=1&_busy_timeout="+
+		strconv.FormatInt(defaultBusyTimeout.Milliseconds(), 10), 1)
 	if err != nil {
 		return err
 	}

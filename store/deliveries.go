@@ -22,7 +22,7 @@ func (tx *Tx) applyDeliveries(ctx context.Context, c *Changes) error {
 		args = append(args, d.ID.Seq, d.ID.Recipient, d.Position, millis(d.Deadline), direct, optional(d.To))
 	}
 	_, err := tx.exec(ctx, bulk{
-		head: "INSERT INTO deliveries (seq, recipient_id, position, deadline, direct, to_peer) VALUES ", columns: 6,
+		head: "INSERT OR FAIL INTO deliveries (seq, recipient_id, position, deadline, direct, to_peer) VALUES ", columns: 6,
 	}, args)
 	return err
 }
@@ -80,7 +80,7 @@ func (tx *Tx) resultRow(ctx context.Context, r *Result, now int64) (row [9]any, 
 func (tx *Tx) updateDeliveries(ctx context.Context, args []any) error {
 	_, err := tx.exec(ctx, bulk{
 		head: "WITH r (seq, recipient_id, state, attempts, next_attempt, ended_at, ack_kind, detail, reason) AS (VALUES ",
-		tail: ") UPDATE deliveries AS d SET state = r.state, attempts = max(d.attempts, r.attempts)," +
+		tail: ") UPDATE OR FAIL deliveries AS d SET state = r.state, attempts = max(d.attempts, r.attempts)," +
 			" next_attempt = r.next_attempt, ended_at = r.ended_at, ack_kind = r.ack_kind, detail = r.detail, reason = r.reason," +
 			" position = CASE r.state WHEN 0 THEN d.position ELSE 0 END, deadline = CASE r.state WHEN 0 THEN d.deadline ELSE 0 END" +
 			" FROM r WHERE d.seq = r.seq AND d.recipient_id = r.recipient_id" +

@@ -37,6 +37,7 @@ func (p pragmas) writer(path string) string {
 		"_pragma": {
 			"cache_size(-" + strconv.Itoa(writerCache) + ")",
 			"journal_size_limit(" + strconv.Itoa(walLimit) + ")",
+			"temp_store(memory)",
 		},
 	})
 }

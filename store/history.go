@@ -23,7 +23,6 @@ func (s *Store) History(ctx context.Context, q core.HistoryQuery) (page []core.M
 	args = append([]any{encode(kinds(), q.Kind), q.Kind == "", q.Admin, q.Peer, q.Peer, q.Peer}, args...)
 	page = []core.Message{}
 	looked := 0
-	var last int64
 	err = scanUntil(ctx, s.readers, func(rows *sql.Rows) (bool, error) {
 		m := core.Message{WorkspaceID: q.WorkspaceID, Channel: q.Channel}
 		shown, err := scanMessage(rows, &m)
@@ -31,15 +30,14 @@ func (s *Store) History(ctx context.Context, q core.HistoryQuery) (page []core.M
 			return false, err
 		}
 		if shown && len(page) == max(1, q.Limit) {
-			next = &last
+			next = &page[len(page)-1].Seq
 			return false, nil
 		}
-		last = m.Seq
 		if shown {
 			page = append(page, m)
 		}
 		if looked++; looked == historyScan {
-			next = &last
+			next = &m.Seq
 			return false, nil
 		}
 		return true, nil

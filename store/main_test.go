@@ -1,9 +1,15 @@
 package store
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		writeUntilKilled(dir)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -35,7 +35,7 @@ func (tx *Tx) applyKeys(ctx context.Context, c *Changes) error {
 
 func (tx *Tx) insertKeys(ctx context.Context, args []any) error {
 	_, err := tx.exec(ctx, bulk{
-		head: "INSERT INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", columns: 6,
+		head: "INSERT OR FAIL INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", columns: 6,
 	}, args)
 	return err
 }
@@ -76,7 +76,7 @@ func (tx *Tx) applyMessages(ctx context.Context, c *Changes) error {
 			int64(m.Arrival), millis(m.CommittedAt), forID, packIgnored(m.Ignored), m.Payload)
 	}
 	_, err := tx.exec(ctx, bulk{
-		head: "INSERT INTO messages (seq, channel_id, container_id, work_id, kind, carrier_id, arrival, " +
+		head: "INSERT OR FAIL INTO messages (seq, channel_id, container_id, work_id, kind, carrier_id, arrival, " +
 			"committed_at, for_id, ignored, payload) VALUES ",
 		columns: 11,
 	}, args)

@@ -166,15 +166,21 @@ const (
 	maxDetail = 512
 )
 
-// cut bounds a text without splitting a character, and makes it valid UTF-8.
+// cut makes a text valid UTF-8 and bounds it. What is behind the limit is not
+// looked at, however long it is.
 func cut(s string, limit int) string {
-	if len(s) > limit {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s = s[:limit]
+	return prefix(strings.ToValidUTF8(prefix(s, limit), "\uFFFD"), limit)
+}
+
+// prefix bounds a text without splitting a character.
+func prefix(s string, limit int) string {
+	if len(s) <= limit {
+		return s
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }
 
 // optional is NULL for an empty text.

@@ -128,7 +128,7 @@ func (tx *Tx) applyParked(ctx context.Context, c *Changes) error {
 		return err
 	}
 	_, err := tx.exec(ctx, bulk{
-		head: "INSERT INTO parked (id, workspace_id, message_id, work, sender, target, carrier_id, arrival, address_class, address_space, " +
+		head: "INSERT OR FAIL INTO parked (id, workspace_id, message_id, work, sender, target, carrier_id, arrival, address_class, address_space, " +
 			"address_channel, address_token, received_at, fresh_until, known_until, content, payload) VALUES ",
 		columns: 17,
 	}, args)

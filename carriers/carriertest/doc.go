@@ -18,7 +18,7 @@
 // the suite logs their names.
 //
 // Each check is one subtest and one function, in the file of its subject:
-// delivery.go and receive.go (what passes, unchanged and in order), settle.go
+// delivery.go (what passes, unchanged and in order), settle.go
 // (when the carrier acknowledges), send.go (what a Send reports), limits.go
 // (what the carrier declares), link.go (cut and restored), lifecycle.go (start,
 // stop, nothing left behind).

@@ -199,7 +199,8 @@ func (in *intake) order() []string {
 	return keys
 }
 
-// settle gives the offer its verdict and settles whatever is now in turn.
+// settle gives the offer its verdict, unless it has one, and settles whatever is
+// now in turn.
 func (in *intake) settle(o *offer, s core.Settlement) {
 	if s.ID == "" {
 		s.ID = o.key
@@ -208,12 +209,28 @@ func (in *intake) settle(o *offer, s core.Settlement) {
 		s.CommittedAt = time.Now()
 	}
 	in.mu.Lock()
-	o.verdict = &s
+	if o.verdict == nil {
+		o.verdict = &s
+	}
 	in.mu.Unlock()
 	in.settling.Lock()
 	defer in.settling.Unlock()
-	for next := in.turn(); next != nil; next = in.turn() {
-		next.settle(*next.verdict)
+	in.settleInTurn()
+}
+
+// settleAgain settles what came again behind its settlement, which no check asks
+// for. It does nothing while a settle is under way.
+func (in *intake) settleAgain() {
+	if in.settling.TryLock() {
+		defer in.settling.Unlock()
+		in.settleInTurn()
+	}
+}
+
+// settleInTurn settles whatever is in turn. The caller holds settling.
+func (in *intake) settleInTurn() {
+	for settle, s := in.turn(); settle != nil; settle, s = in.turn() {
+		settle(s)
 	}
 }
 
@@ -231,25 +248,27 @@ func (in *intake) settlePending(s core.Settlement) {
 	}
 }
 
-// turn takes the next offer whose verdict is known.
-func (in *intake) turn() *offer {
+// turn takes the next offer whose verdict is known. Its settle is nil when there
+// is none.
+func (in *intake) turn() (settle func(core.Settlement), s core.Settlement) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.settled == len(in.offers) {
-		return nil
+		return nil, s
 	}
 	next := in.offers[in.settled]
 	if next.verdict == nil {
 		next.verdict = in.knownBefore(next)
 	}
 	if next.verdict == nil {
-		return nil
-	}
-	if next.verdict.Seq == 0 && next.verdict.Verdict == core.VerdictCommitted && !next.verdict.Parked {
-		next.verdict.Seq = int64(in.settled + 1)
+		return nil, s
 	}
 	in.settled++
-	return next
+	s = *next.verdict
+	if s.Seq == 0 && s.Verdict == core.VerdictCommitted && !s.Parked {
+		s.Seq = int64(in.settled)
+	}
+	return next.settle, s
 }
 
 // knownBefore is the verdict of a frame that comes again although an earlier

@@ -73,14 +73,14 @@ func checkStopSending(r *rig) {
 	s := r.sendInTurn(r.outbound(to))[0]
 	r.awaitReceived(s.out)
 	r.stop()
-	r.failure(s)
+	_ = r.failure(s)
 }
 
 func checkSendStopped(r *rig) {
 	r.start()
 	r.stop()
 	s := r.send(r.outbound(r.Recipients[0]))
-	r.failure(s)
+	_ = r.failure(s)
 	if n := len(s.reported()); n != 1 {
 		r.Errorf("a send after the end was reported %d times", n)
 	}

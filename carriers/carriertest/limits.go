@@ -1,7 +1,7 @@
 package carriertest
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -15,11 +15,11 @@ func limitChecks() []check {
 	}
 }
 
-func ackKinds() []core.AckKind {
-	return []core.AckKind{
-		core.AckNATSFlush, core.AckJetStreamPubAck, core.AckMQTTPubAck, core.AckHTTP2xx,
-		core.AckHTTPCursor, core.AckStdioWrite, core.AckStdioAck,
-	}
+// kindForm is the form of a kind of acknowledgement: whose, and which. A carrier
+// from outside the project has one of its own.
+func kindForm(k core.AckKind) bool {
+	whose, which, ok := strings.Cut(string(k), ".")
+	return ok && whose != "" && which != ""
 }
 
 func checkDeclaration(r *rig) {
@@ -27,8 +27,8 @@ func checkDeclaration(r *rig) {
 	if l.MaxPayload < 0 || l.InFlight < 1 || l.Guarantee == "" {
 		r.Errorf("limits %+v: want a size that is not negative, at least one send in flight and a guarantee", l)
 	}
-	if sends(r.subject) && !slices.Contains(ackKinds(), l.AckKind) {
-		r.Errorf("the kind of acknowledgement %q is none of the port's", l.AckKind)
+	if sends(r.subject) && !kindForm(l.AckKind) {
+		r.Errorf("the kind of acknowledgement %q does not name the carrier and the kind", l.AckKind)
 	}
 	if r.Carrier.Limits() != l {
 		r.Errorf("the limits changed from %+v to %+v", l, r.Carrier.Limits())

@@ -98,14 +98,13 @@ func checkLateSettlement(r *rig) {
 	r.start()
 	first, late := r.exchange()
 	r.reconnect()
-	other, open := r.exchange()
+	other, waiting := r.exchange()
 	r.settle(late, committed)
 	r.never(r.Quiet, "the settlement of one frame acknowledged another", func() bool {
 		return len(settledResults(r.results(other.Key))) > 0
 	})
-	// A carrier may leave the late settlement unsaid and wait for the redelivery,
-	// which is offered, and so settled, behind the other frame.
-	r.settle(open, committed)
+	// The first may have to come again to be acknowledged, behind the other.
+	r.settle(waiting, committed)
 	r.awaitResult(first.Key, Acked)
 	r.awaitResult(other.Key, Acked)
 }

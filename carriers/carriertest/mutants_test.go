@@ -2,6 +2,7 @@ package carriertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -257,6 +258,6 @@ func reporting(wrong func(b *broken, ack core.Ack, err error, done func(core.Ack
 
 // failedWith tells whether err is a SendError of that code.
 func failedWith(err error, code core.SendCode) bool {
-	failed, ok := err.(*core.SendError)
-	return ok && failed.Code == code
+	var failed *core.SendError
+	return errors.As(err, &failed) && failed.Code == code
 }

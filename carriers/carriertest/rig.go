@@ -196,6 +196,7 @@ func (r *rig) never(watch time.Duration, what string, bad func() bool) {
 func (r *rig) holdsWithin(d time.Duration, ok func() bool) bool {
 	end := time.Now().Add(d)
 	for !ok() {
+		r.in.settleAgain()
 		if time.Now().After(end) {
 			return false
 		}

@@ -229,7 +229,7 @@ func checkRefused(r *rig) {
 	r.start()
 	to := r.Recipients[0]
 	r.Refuse(to, true)
-	r.failure(r.send(r.outbound(to)))
+	_ = r.failure(r.send(r.outbound(to)))
 	r.Refuse(to, false)
 	r.mustSend(r.outbound(to))
 }

@@ -127,9 +127,10 @@ func checkSettledStays(r *rig) {
 		r.until("both frames are settled", func() bool {
 			return len(r.results(taken.Key)) > 0 && len(r.results(refused.Key)) > 0
 		})
-	}
-	if cuts(r.subject) {
-		r.reconnect()
+		// A cut may only be made once the acknowledgements are known to be out.
+		if cuts(r.subject) {
+			r.reconnect()
+		}
 	}
 	r.never(r.Quiet+r.RedeliversWithin, "a settled frame came again", func() bool {
 		return r.in.count(taken.Key) > 1 || r.in.count(refused.Key) > 1
@@ -243,24 +244,13 @@ func checkSettleNeverBlocks(r *rig) {
 	// A carrier may bound what is unsettled; whatever has come by then will do.
 	r.until("frames are offered", func() bool { return len(r.in.order()) > 0 })
 	r.holdsWithin(r.Quiet, func() bool { return len(r.in.order()) == frames })
-	switch {
-	case r.Stall != nil:
-		r.Stall(true)
-		r.Cleanup(func() { r.Stall(false) })
-	case cuts(r.subject):
-		r.Cut()
-	}
 	slowest := make(chan time.Duration, 1)
+	over := make(chan struct{})
+	r.Cleanup(func() { r.within(r.Patience, over) })
+	r.stopReading()
 	go func() {
-		var worst time.Duration
-		for _, o := range r.in.unsettled() {
-			s := committed
-			s.ID = o.key + strings.Repeat("x", 256-len(o.key))
-			begin := time.Now()
-			r.in.settle(o, s)
-			worst = max(worst, time.Since(begin))
-		}
-		slowest <- worst
+		defer close(over)
+		slowest <- r.slowestSettle()
 	}()
 	select {
 	case worst := <-slowest:
@@ -270,4 +260,30 @@ func checkSettleNeverBlocks(r *rig) {
 	case <-time.After(r.Patience):
 		r.Errorf("settle blocked while the far side did not read")
 	}
+}
+
+// stopReading makes the far side take no acknowledgements, by whatever it can
+// do.
+func (r *rig) stopReading() {
+	switch {
+	case r.Stall != nil:
+		r.Stall(true)
+		r.Cleanup(func() { r.Stall(false) })
+	case cuts(r.subject):
+		r.Cut()
+	}
+}
+
+// slowestSettle settles everything, with long ids, and tells how long the
+// slowest call took.
+func (r *rig) slowestSettle() time.Duration {
+	var worst time.Duration
+	for _, o := range r.in.unsettled() {
+		s := committed
+		s.ID = o.key + strings.Repeat("x", 256-len(o.key))
+		begin := time.Now()
+		r.in.settle(o, s)
+		worst = max(worst, time.Since(begin))
+	}
+	return worst
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
-var refusedWithoutReason = core.Settlement{Verdict: core.VerdictRejected}
-
 // tokenSite has three callers: an admin, one that is bound to its workspace,
 // channel and peer, and one with patterns.
 func tokenSite(t *testing.T, changes ...func(*Config)) *site {

@@ -25,8 +25,8 @@ type Reader interface {
 	Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error)
 	// Peers lists the known peers of a workspace.
 	Peers(ctx context.Context, workspace string) ([]core.PeerView, error)
-	// SeqRange gives the positions of the oldest and the newest message that are
-	// retained, both 0 when there is none. Behind oldest nothing was deleted.
+	// SeqRange gives the positions from oldest to newest between which every
+	// message is retained. When none is, oldest is newest + 1.
 	SeqRange(ctx context.Context) (oldest, newest int64, err error)
 	// Committed gives a channel that is closed when something more has been
 	// committed. Call it again for the next time, and before reading what must

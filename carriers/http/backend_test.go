@@ -84,7 +84,7 @@ func (m *memory) SeqRange(context.Context) (oldest, newest int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.messages) == 0 {
-		return 0, 0, nil
+		return 1, 0, nil
 	}
 	return max(m.oldest, m.messages[0].Seq), m.messages[len(m.messages)-1].Seq, nil
 }

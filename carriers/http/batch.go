@@ -73,7 +73,7 @@ func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 		}
 		written <- err
 	}()
-	s.readLines(r, rc, broken, pending)
+	s.readLines(broken, r, rc, pending)
 	close(pending)
 	if err := <-written; err != nil {
 		return errHungUp
@@ -82,7 +82,7 @@ func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 }
 
 // readLines offers line after line until the body ends.
-func (s *server) readLines(r *request, rc *nethttp.ResponseController, broken context.Context, pending chan<- pendingLine) {
+func (s *server) readLines(broken context.Context, r *request, rc *nethttp.ResponseController, pending chan<- pendingLine) {
 	limit := s.host.MaxEnvelopeBytes + spaceAllowance
 	revocation := r.caller.revocation()
 	lines := newLineReader(&timedReader{

@@ -1,6 +1,7 @@
 package http
 
 import (
+	nethttp "net/http"
 	"strings"
 	"testing"
 )
@@ -126,8 +127,8 @@ func TestHeadOpensNoStream(t *testing.T) {
 
 func TestAHandlerThatPanicsIsAnswered500(t *testing.T) {
 	s := start(t)
-	s.mem.settleWith = &refusedWithoutReason
-	wantStatus(t, s.post(say("e1")), 500)
+	s.carrier.backend.Metrics = nethttp.HandlerFunc(func(nethttp.ResponseWriter, *nethttp.Request) { panic("at the metrics") })
+	wantStatus(t, s.get("/metrics"), 500)
 	if logs := s.logs.String(); !strings.Contains(logs, "handler panicked") {
 		t.Errorf("the panic is not logged: %s", logs)
 	}

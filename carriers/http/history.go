@@ -9,17 +9,22 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
+// maxReads bounds how often one answer reads the store.
+const maxReads = 128
+
 // getHistory gives the committed messages of a channel, oldest first.
 func (s *server) getHistory(w nethttp.ResponseWriter, r *request) error {
 	q, err := r.historyQuery()
 	if err != nil {
 		return err
 	}
-	want, used := q.Limit, 0
+	want, size := q.Limit, newReadSize()
 	body := []byte(`{"messages":[`)
 	var next *int64
-	for count := 0; count < want && used < pageBudget; {
-		q.Limit = min(want-count, readAtOnce)
+	// A read whose filter few messages pass may give none and a position to go on
+	// from.
+	for count, reads := 0, 0; count < want && len(body) < pageBudget && reads < maxReads; reads++ {
+		q.Limit = min(want-count, size.limit)
 		messages, following, err := s.history(r, q)
 		if err != nil {
 			return err
@@ -28,18 +33,17 @@ func (s *server) getHistory(w nethttp.ResponseWriter, r *request) error {
 			if count++; count > 1 {
 				body = append(body, ',')
 			}
-			used += len(messages[i].Envelope)
 			body = appendMessage(body, &messages[i])
 		}
-		if next = following; next == nil || len(messages) == 0 {
+		if next = following; next == nil {
 			break
 		}
 		q.After = *next
+		size.adapt(messages)
 	}
 	body = append(body, `],"next":`...)
 	body = appendPosition(body, next)
 	body = append(body, '}', '\n')
-	s.extendWrite(w)
 	return writeBody(w, nethttp.StatusOK, typeJSON, body)
 }
 

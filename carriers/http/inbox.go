@@ -1,11 +1,7 @@
 package http
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	nethttp "net/http"
 	"strconv"
@@ -14,9 +10,6 @@ import (
 
 	"github.com/compozy-gateway/gateway/core"
 )
-
-// maxAckBody is far above the size of {"position":n}.
-const maxAckBody = 4 << 10
 
 // getInbox gives what an attached peer receives: a page at once, or the next
 // entries as they come, by long poll or as server-sent events. Opening an inbox
@@ -63,7 +56,6 @@ func (s *server) getInbox(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	return writeBody(w, nethttp.StatusOK, typeJSON, inboxPage(entries, p.position))
 }
 
@@ -79,11 +71,6 @@ func (s *server) openInbox(r *request, at core.Attachment, position int64) error
 	}
 	_, err := s.ackThrough(ctx, at, position)
 	return err
-}
-
-func (s *server) ackThrough(ctx context.Context, at core.Attachment, position int64) (int, error) {
-	ack := core.Ack{Kind: core.AckHTTPCursor, At: s.host.Now(), Detail: "cursor " + strconv.FormatInt(position, 10)}
-	return s.backend.Inboxes.AckThrough(ctx, at, position, ack)
 }
 
 // poll reads one inbox.
@@ -128,9 +115,9 @@ func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.ReadTimeout)
 	defer cancel()
 	var entries []core.InboxEntry
-	position, used := p.position, 0
+	position, used, size := p.position, 0, newReadSize()
 	for len(entries) < limit && used < pageBudget {
-		want := min(limit-len(entries), readAtOnce)
+		want := min(limit-len(entries), size.limit)
 		more, err := p.s.backend.Inboxes.Inbox(ctx, p.at, position, want)
 		if err != nil {
 			return nil, err
@@ -140,6 +127,7 @@ func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
 			position = e.Position
 		}
 		entries = append(entries, more...)
+		size.learn(len(entries), used)
 		if len(more) < want {
 			break
 		}
@@ -163,7 +151,7 @@ func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *p
 		return errHungUp
 	}
 	for ctx.Err() == nil {
-		entries, err := p.next(ctx, readAtOnce, s.cfg.Heartbeat)
+		entries, err := p.next(ctx, defaultLimit, s.cfg.Heartbeat)
 		for i := 0; err == nil && i < len(entries); i++ {
 			err = es.write(envelopeEvent(entries[i].Position, entries[i].Envelope))
 		}
@@ -175,55 +163,6 @@ func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *p
 		}
 	}
 	return nil
-}
-
-// postInboxAck acknowledges the served entries up to a position.
-func (s *server) postInboxAck(w nethttp.ResponseWriter, r *request) error {
-	at, err := s.pulledPeer(r)
-	if err != nil {
-		return err
-	}
-	mediaType, err := bodyType(r.Request)
-	if err != nil {
-		return err
-	}
-	if mediaType != typeJSON {
-		return newProblem(nethttp.StatusUnsupportedMediaType, "the Content-Type must be "+typeJSON)
-	}
-	position, err := s.readPosition(w, r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.AcceptTimeout)
-	defer cancel()
-	acked, err := s.ackThrough(ctx, at, position)
-	if err != nil {
-		return err
-	}
-	s.extendWrite(w)
-	return writeJSON(w, nethttp.StatusOK, map[string]int{"acked": acked})
-}
-
-// readPosition reads {"position":n}.
-func (s *server) readPosition(w nethttp.ResponseWriter, r *request) (int64, error) {
-	rc := nethttp.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout)) // Only the writers of tests have no deadlines.
-	raw, err := io.ReadAll(nethttp.MaxBytesReader(w, r.Body, maxAckBody))
-	var tooLarge *nethttp.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return 0, newProblem(nethttp.StatusRequestEntityTooLarge, "the body is too large")
-	}
-	if err != nil {
-		return 0, bodyError(err)
-	}
-	_ = rc.SetReadDeadline(time.Time{})
-	var body struct {
-		Position *int64 `json:"position"`
-	}
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&body); err != nil || body.Position == nil || *body.Position < 0 {
-		return 0, badRequest(`the body must be {"position":n}`)
-	}
-	return *body.Position, nil
 }
 
 // inboxPage writes entries around their envelopes, whose bytes stay as they

@@ -42,7 +42,9 @@ func TestInboxIsAcknowledgedByPost(t *testing.T) {
 	s := start(t)
 	s.mem.enqueue("ada", 1, `{}`)
 	s.get(inboxPath)
-	ack := func(path, body string, headers ...string) reply { return s.do(s.request("POST", path, body, headers...)) }
+	ack := func(path, body string, headers ...string) reply {
+		return s.do(s.request("POST", path, body, headers...))
+	}
 	r := ack(inboxPath+"/ack", `{"position":5}`)
 	if wantStatus(t, r, 200); string(r.body) != `{"acked":1}`+"\n" {
 		t.Errorf("answer %s", r.body)

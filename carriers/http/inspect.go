@@ -53,7 +53,6 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	body = append(body, m.Envelope...)
 	body = append(body, ',')
 	body = append(body, tail[len("{"):]...)
-	s.extendWrite(w)
 	return writeBody(w, nethttp.StatusOK, typeJSON, body)
 }
 

@@ -36,7 +36,6 @@ func (s *server) changePeer(w nethttp.ResponseWriter, r *request, change func(co
 	if err := change(ctx, at); err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	w.WriteHeader(nethttp.StatusNoContent)
 	return nil
 }
@@ -70,15 +69,28 @@ func (c *Carrier) attachWebhookPeers(ctx context.Context, in core.Intake) {
 	}
 }
 
-// attachPushed attaches one peer, as the token to which its id is bound.
-func (c *Carrier) attachPushed(ctx context.Context, in core.Intake, place seat, hook *endpoint) bool {
-	err := in.Attach(ctx, core.Attachment{
+// Hosted implements core.Hoster: the peers that webhooks serve.
+func (c *Carrier) Hosted() []core.Attachment {
+	hosted := make([]core.Attachment, 0, len(c.pushed))
+	for place := range c.pushed {
+		hosted = append(hosted, c.pushedAttachment(place))
+	}
+	return hosted
+}
+
+// pushedAttachment attaches as the token to which the peer's id is bound.
+func (c *Carrier) pushedAttachment(place seat) core.Attachment {
+	return core.Attachment{
 		WorkspaceID: place.workspace,
 		Channel:     place.channel,
 		Peer:        place.peer,
 		Push:        true,
 		Principal:   ownerOf(c.cfg.Tokens, place.workspace, place.peer),
-	})
+	}
+}
+
+func (c *Carrier) attachPushed(ctx context.Context, in core.Intake, place seat, hook *endpoint) bool {
+	err := in.Attach(ctx, c.pushedAttachment(place))
 	if err != nil && ctx.Err() == nil {
 		c.host.Logger.Warn("cannot attach a webhook's peer", "webhook", hook.name, "peer", place.peer, "error", err)
 	}

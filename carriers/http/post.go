@@ -29,7 +29,6 @@ func (s *server) postEnvelopes(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s.extendWrite(w)
 	return writeJSON(w, status, body)
 }
 

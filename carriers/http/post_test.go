@@ -96,6 +96,15 @@ func TestPostAnswersEachRefusalWithItsStatus(t *testing.T) {
 	}
 }
 
+func TestARefusalWithoutAReasonIsOurOwnFault(t *testing.T) {
+	s := start(t)
+	s.mem.settleWith = &core.Settlement{Verdict: core.VerdictRejected}
+	wantStatus(t, s.post(say("e1")), 500)
+	if got := s.batch(say("e2")); statuses(got) != "1:500" {
+		t.Errorf("results %s", statuses(got))
+	}
+}
+
 func TestPostRefusesWhatIsNotDeclaredAsJSON(t *testing.T) {
 	s := start(t)
 	for name, headers := range map[string][]string{
@@ -209,6 +218,29 @@ func TestPostAsksToComeAgainWhenTheSettlementDoesNotCome(t *testing.T) {
 				t.Errorf("Retry-After %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+func TestAConnectionMayRestLongerThanAWriteMayTake(t *testing.T) {
+	s := start(t, func(c *Config) { c.WriteTimeout = 20 * time.Millisecond })
+	conn := s.dial()
+	for i := range 2 {
+		envelope := say(fmt.Sprint("e", i))
+		fmt.Fprintf(conn, "POST /v0/envelopes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(envelope))
+		wantLine(t, conn, "HTTP/1.1 100 Continue\r\n\r\n")
+		fmt.Fprint(conn, envelope)
+		wantStatus(t, readReply(t, conn), 202)
+		rest := time.Now().Add(60 * time.Millisecond)
+		eventually(t, "the connection has rested", func() bool { return time.Now().After(rest) })
+	}
+}
+
+func wantLine(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Fatalf("read %q, error %v; want %q", got, err, want)
 	}
 }
 

@@ -78,7 +78,7 @@ func refusal(rej *core.Rejection, id string) *problem {
 	p.ReasonCode = rej.Reason
 	p.ID = id
 	if p.Status == nethttp.StatusTooManyRequests {
-		p.later(retrySoon)
+		return p.later(retrySoon)
 	}
 	return p
 }

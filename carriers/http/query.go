@@ -15,9 +15,6 @@ const (
 	// pageBudget is how many bytes of envelopes one answer holds before it ends
 	// early, with the position to go on from.
 	pageBudget = 16 << 20
-	// readAtOnce is how many messages one read of the store gives at most, so that
-	// large ones do not add up in memory.
-	readAtOnce = 100
 )
 
 // workspace is the request's workspace, which the caller may use.

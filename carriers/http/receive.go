@@ -27,6 +27,10 @@ const (
 // is nobody to answer.
 var errHungUp = errors.New("the client hung up")
 
+// errNoReason says that the gateway refused a frame without saying why, which is
+// a fault of its own.
+var errNoReason = errors.New("a frame was rejected without a reason")
+
 // ticket is a frame's place in the order, and the way to its settlement.
 type ticket struct {
 	settled chan core.Settlement
@@ -85,11 +89,15 @@ func settlementAnswer(st core.Settlement) (int, taken, error) {
 	switch st.Verdict {
 	case core.VerdictCommitted:
 	case core.VerdictRejected:
+		if st.Rejection == nil {
+			return 0, taken{}, errNoReason
+		}
 		return 0, taken{}, refusal(st.Rejection, st.ID)
 	default:
 		return 0, taken{}, unavailable("the gateway cannot take it now", max(st.RetryAfter, retrySoon))
 	}
-	t := taken{ID: st.ID, CommittedAt: st.CommittedAt.UTC(), Duplicate: st.Duplicate || st.Echo, Parked: st.Parked}
+	// Milliseconds are what is kept, and so what a duplicate is told later.
+	t := taken{ID: st.ID, CommittedAt: st.CommittedAt.UTC().Truncate(time.Millisecond), Duplicate: st.Duplicate || st.Echo, Parked: st.Parked}
 	if !st.Parked {
 		t.Seq = &st.Seq
 	}

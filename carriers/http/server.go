@@ -61,22 +61,25 @@ func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
 			served <- srv.Serve(l)
 		}
 	}()
-	var err error
 	select {
-	case err = <-served:
+	case err := <-served:
+		s.end(srv)
+		return err
 	case <-s.closing.Done():
 	}
 	s.become(core.StateNotReady, "stopping")
-	s.stop()
-	s.shutdown(srv)
-	if err == nil {
-		<-served
-	}
-	s.tails.wait()
-	if err != nil && !errors.Is(err, nethttp.ErrServerClosed) {
+	s.end(srv)
+	if err := <-served; !errors.Is(err, nethttp.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// end ends every stream, request and tail, and waits for them.
+func (s *server) end(srv *nethttp.Server) {
+	s.stop()
+	s.shutdown(srv)
+	s.tails.wait()
 }
 
 // lastWords is how long answers may take to leave once every handler is done.
@@ -120,20 +123,29 @@ func (s *server) reader(r *request) (context.Context, context.CancelFunc) {
 // answer has begun.
 type handlerFunc func(w nethttp.ResponseWriter, r *request) error
 
-// answer remembers whether the answer has begun.
+// answer remembers whether the answer has begun, and gives it its time from
+// then on: a handler may have waited long before.
 type answer struct {
 	nethttp.ResponseWriter
+	s     *server
 	begun bool
 }
 
 func (a *answer) WriteHeader(status int) {
-	a.begun = true
+	a.begin()
 	a.ResponseWriter.WriteHeader(status)
 }
 
 func (a *answer) Write(b []byte) (int, error) {
-	a.begun = true
+	a.begin()
 	return a.ResponseWriter.Write(b)
+}
+
+func (a *answer) begin() {
+	if !a.begun {
+		a.begun = true
+		a.s.extendWrite(a.ResponseWriter)
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -143,12 +155,14 @@ func (a *answer) Unwrap() nethttp.ResponseWriter { return a.ResponseWriter }
 // the caller, and errors as problems.
 func (s *server) wrap(needsCaller bool, h handlerFunc) nethttp.Handler {
 	return nethttp.HandlerFunc(func(raw nethttp.ResponseWriter, r *nethttp.Request) {
-		w := &answer{ResponseWriter: raw}
+		w := &answer{ResponseWriter: raw, s: s}
 		alive, leave, ok := s.requests.begin(context.WithoutCancel(r.Context()))
 		if !ok {
-			panic(nethttp.ErrAbortHandler)
+			s.fail(w, r, core.ErrStopping)
+			return
 		}
 		defer leave()
+		// A deadline of the request before must not meet a 100 Continue of this one.
 		s.extendWrite(w)
 		defer func() {
 			if v := recover(); v != nil {
@@ -198,7 +212,6 @@ func (s *server) fail(w *answer, r *nethttp.Request, err error) {
 		// What was begun cannot be taken back: the client must see that it is cut.
 		panic(nethttp.ErrAbortHandler)
 	}
-	s.extendWrite(w)
 	_ = p.write(w) // The client is gone; there is nobody to tell.
 }
 

@@ -41,6 +41,16 @@ func (es *eventStream) comment(text string) error {
 	return es.flush()
 }
 
+// position tells the reader, without an event, from where the stream goes on, so
+// that one whose connection breaks before the first event misses nothing. The
+// comment before it is for readers that take any other block for an event.
+func (es *eventStream) position(id int64) error {
+	es.buf = append(es.buf, ": position\nid: "...)
+	es.buf = strconv.AppendInt(es.buf, id, 10)
+	es.buf = append(es.buf, "\n\n"...)
+	return es.flush()
+}
+
 // write collects an encoded event.
 func (es *eventStream) write(event []byte) error {
 	es.buf = append(es.buf, event...)

@@ -48,6 +48,7 @@ func (s *server) getStream(w nethttp.ResponseWriter, r *request) error {
 	switch {
 	case !set:
 		o.position = newest
+		err = es.position(newest)
 	case unknown || position > newest:
 		o.position = newest
 		if err = es.gap(position, newest); err == nil {

@@ -24,6 +24,8 @@ type listener struct {
 	ended chan error
 	mu    sync.Mutex
 	beats int
+	// lastID is the last id of any block, also of one that is no event.
+	lastID string
 }
 
 // events opens a stream and reads it until the test ends.
@@ -78,6 +80,9 @@ func (l *listener) read(body io.Reader) {
 			l.mu.Unlock()
 		case field == "id":
 			e.id = value
+			l.mu.Lock()
+			l.lastID = value
+			l.mu.Unlock()
 		case field == "event":
 			e.name = value
 		case field == "data":
@@ -92,6 +97,12 @@ func (l *listener) comments() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.beats
+}
+
+func (l *listener) position() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastID
 }
 
 func (l *listener) next() event {
@@ -141,6 +152,7 @@ func TestStreamBeginsNowAndAtOnce(t *testing.T) {
 	s.mem.put(1, `{"n":1}`)
 	l := s.events(channelPath + "/stream")
 	eventually(t, "the first byte comes", func() bool { return l.comments() > 0 })
+	eventually(t, "the reader knows where to go on from, before any event", func() bool { return l.position() == "1" })
 	if l.header.Get("X-Accel-Buffering") != "no" || l.header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("header %v", l.header)
 	}

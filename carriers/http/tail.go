@@ -19,10 +19,6 @@ const (
 	quietPause = 10 * time.Millisecond
 	// storePause is how long a tail leaves a store alone that gave an error.
 	storePause = time.Second
-	// minRead, maxRead and readBytes bound one read of the store, in messages and
-	// about in bytes.
-	minRead, maxRead = 8, 512
-	readBytes        = 1 << 20
 )
 
 // channelKey names a channel.
@@ -178,19 +174,6 @@ func (t *tail) add(messages []core.Message) {
 	t.frames = t.frames[drop:]
 	close(t.grown)
 	t.grown = make(chan struct{})
-}
-
-// readSize adapts the number of messages of a read to their size.
-type readSize struct{ limit int }
-
-func newReadSize() *readSize { return &readSize{limit: 64} }
-
-func (r *readSize) adapt(messages []core.Message) {
-	total := 1
-	for i := range messages {
-		total += len(messages[i].Envelope)
-	}
-	r.limit = min(max(readBytes*len(messages)/total, minRead), maxRead)
 }
 
 // pause waits, unless ctx ends.

@@ -188,8 +188,8 @@ func (e *endpoint) fail(code core.SendCode, what string, cause error) *core.Send
 	return &core.SendError{Code: code, Detail: "webhook " + e.name + " " + what, Err: cause}
 }
 
-// punctualReader is a request's body that is not begun after its deadline. The
-// header before it leaves the buffer together with the first bytes of the body.
+// punctualReader is a request's body that is not begun after its deadline. Then
+// the endpoint sees at most a header, and the connection breaks.
 type punctualReader struct {
 	body  *bytes.Reader
 	late  func() bool

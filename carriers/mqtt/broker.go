@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -119,7 +118,7 @@ func StartBroker(cfg BrokerConfig, logger *slog.Logger) (*Broker, error) {
 	if err != nil {
 		_ = socket.Close() // nothing has been accepted yet
 		b.cancel()
-			return nil, fmt.Errorf("start the embedded MQTT broker: %w", err)
+		return nil, fmt.Errorf("start the embedded MQTT broker: %w", err)
 	}
 	logger.Info("embedded MQTT broker listens", "address", b.Addr())
 	return b, nil
@@ -135,25 +134,6 @@ func (b *Broker) URL() string {
 		return "tcp://" + net.JoinHostPort("127.0.0.1", port)
 	}
 	return "tcp://" + b.Addr()
-}
-
-// Serves reports whether the URL is this broker's own address, so that a carrier
-// with that URL is to be built WithBroker.
-func (b *Broker) Serves(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || encrypted(u.Scheme) || u.Scheme == "ws" || !knownScheme(u.Scheme) {
-		return false
-	}
-	own, port, err := net.SplitHostPort(b.Addr())
-	if err != nil {
-		return false
-	}
-	host, wanted, err := net.SplitHostPort(withPort(u, "1883"))
-	if err != nil || wanted != port {
-		return false
-	}
-	ip := net.ParseIP(own)
-	return host == own || loopback(host) && ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
 // Close ends every connection and waits for everything that the broker runs.

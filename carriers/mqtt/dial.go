@@ -85,7 +85,7 @@ func (w *wire) Read(p []byte) (int, error) {
 }
 
 func (w *wire) Write(p []byte) (int, error) {
-	if err := w.Conn.SetWriteDeadline(time.Now().Add(w.writeTimeout)); err != nil {
+	if err := w.SetWriteDeadline(time.Now().Add(w.writeTimeout)); err != nil {
 		w.note(err)
 		return 0, err
 	}

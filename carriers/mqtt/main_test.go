@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long something may take that must come.
 const patience = 10 * time.Second
 
-func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func testHost(name string) core.Host {
 	return core.Host{

@@ -113,6 +113,19 @@ func stream(t testing.TB, nc *natsgo.Conn) jetstream.JetStream {
 	return js
 }
 
+// hear subscribes, and returns once the server knows of it.
+func hear(t testing.TB, nc *natsgo.Conn, subject string) *natsgo.Subscription {
+	t.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		t.Fatalf("subscribe to %s: %v", subject, err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatalf("subscribe to %s: %v", subject, err)
+	}
+	return sub
+}
+
 // within is a context for one call of a test.
 func within(t testing.TB) context.Context {
 	t.Helper()

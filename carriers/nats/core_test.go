@@ -28,10 +28,7 @@ func TestCoreModeNeverAnswers(t *testing.T) {
 	}
 	in := committing()
 	ready(t, coreConfig(b), in)
-	answers, err := nc.SubscribeSync("answers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := hear(t, nc, "answers")
 	for i := range 5 {
 		if err := nc.PublishRequest(labBroadcast, "answers", fmt.Appendf(nil, "m-%d", i)); err != nil {
 			t.Fatal(err)
@@ -104,10 +101,7 @@ func TestCoreModeCountsWhatItStillHeldAtTheEnd(t *testing.T) {
 func TestCoreModeSendIsFlushed(t *testing.T) {
 	b := newBroker(t)
 	r := ready(t, coreConfig(b), committing())
-	heard, err := b.client().SubscribeSync("compozy.network.v0.é.lab.broadcast")
-	if err != nil {
-		t.Fatal(err)
-	}
+	heard := hear(t, b.client(), "compozy.network.v0.é.lab.broadcast")
 	out := message("t1", "x")
 	out.Envelope.WorkspaceID = "é"
 	o := r.send(out)

@@ -71,6 +71,12 @@ func (in *intake) seen() []offered {
 	return append([]offered(nil), in.offers...)
 }
 
+func (in *intake) total() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.offers)
+}
+
 // count is how often the payload was offered.
 func (in *intake) count(payload string) int {
 	n := 0

@@ -110,6 +110,15 @@ func (c *Carrier) Pins() []core.Pin {
 	return pins
 }
 
+// Hosted implements core.Hoster: the live agents.
+func (c *Carrier) Hosted() []core.Attachment {
+	hosted := make([]core.Attachment, 0, len(c.live))
+	for _, a := range c.live {
+		hosted = append(hosted, a.attachment())
+	}
+	return hosted
+}
+
 // limitsOf gives the limits that hold for all agents: the acknowledgement is the
 // weakest of theirs.
 func limitsOf(live []*agent) core.Limits {

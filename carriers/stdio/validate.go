@@ -137,7 +137,7 @@ func (a AgentConfig) validateEnv(p *problems, at string) {
 }
 
 // cardLists are the members of a peer card that are arrays of strings.
-var cardLists = []string{"profiles_supported", "capabilities", "artifacts_supported", "trust_modes_supported"}
+var cardLists = []string{"profiles_supported", "artifacts_supported", "trust_modes_supported"}
 
 func (a AgentConfig) validateCard(p *problems, at string) {
 	for _, name := range sortedKeys(a.PeerCard) {
@@ -155,6 +155,10 @@ func (a AgentConfig) validateCard(p *problems, at string) {
 			if _, ok := value.(map[string]any); !ok {
 				p.add(at+".ext", "must be a mapping")
 			}
+		case name == "capabilities":
+			if _, err := readCatalogue(value); err != nil {
+				p.add(at+".capabilities", "%v", err)
+			}
 		case slices.Contains(cardLists, name):
 			if !isStrings(value) {
 				p.add(at+"."+name, "must be a list of strings")
@@ -166,13 +170,8 @@ func (a AgentConfig) validateCard(p *problems, at string) {
 }
 
 func isStrings(value any) bool {
-	switch list := value.(type) {
-	case []string:
-		return true
-	case []any:
-		return !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok })
-	}
-	return false
+	_, ok := stringList(value)
+	return ok
 }
 
 // problems collects what is wrong with a configuration.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -46,8 +48,7 @@ func startBrokers(c *configuration, logger *slog.Logger) (*brokers, error) {
 	if wanted(logger, "embedded.mqtt", c.Embedded.MQTT.Enabled, c.Embedded.MQTT.Listen, mqttURLs) {
 		b.mqtt, err = mqtt.StartBroker(c.Embedded.MQTT, logger.With("broker", "mqtt"))
 		if err != nil {
-			b.close()
-			return nil, err
+			return nil, errors.Join(err, b.close())
 		}
 	}
 	return b, nil
@@ -66,13 +67,17 @@ func wanted(logger *slog.Logger, key string, enabled bool, listen string, urls [
 	return false
 }
 
-func (b *brokers) close() {
+func (b *brokers) close() error {
+	var err error
 	if b.mqtt != nil {
-		b.mqtt.Close()
+		if err = b.mqtt.Close(); err != nil {
+			err = fmt.Errorf("stop the embedded MQTT broker: %w", err)
+		}
 	}
 	if b.nats != nil {
 		b.nats.Close()
 	}
+	return err
 }
 
 // pointsAt reports whether a carrier's url means the broker that listens on the

@@ -72,8 +72,13 @@ func TestTheCommentedExamplesLoadToo(t *testing.T) {
 	token1, token2 := writeFile(t, "token", strings.Repeat("a", 40)), writeFile(t, "token", strings.Repeat("b", 40))
 	text := example.Config()
 	for _, r := range [][2]string{
-		{"    tokens: {}\n", "    tokens:\n"}, {"    webhooks: {}\n", "    webhooks:\n"}, {"    agents: {}\n", "    agents:\n"}, {"scopes: {}\n", ""},
-		{"/etc/gateway/ops.token", token1}, {"/etc/gateway/bots.token", token2}, {"/etc/gateway/audit.secret", secret},
+		{"    tokens: {}\n", "    tokens:\n"},
+		{"    webhooks: {}\n", "    webhooks:\n"},
+		{"    agents: {}\n", "    agents:\n"},
+		{"scopes: {}\n", ""},
+		{"/etc/gateway/ops.token", token1},
+		{"/etc/gateway/bots.token", token2},
+		{"/etc/gateway/audit.secret", secret},
 	} {
 		if !strings.Contains(text, r[0]) {
 			t.Fatalf("the example file has no %q", r[0])

@@ -62,8 +62,13 @@ func environment(environ []string) []string {
 			rest = append(rest, variable)
 		}
 	}
-	slices.Sort(types)
-	slices.Sort(rest)
+	byName := func(a, b string) int {
+		nameA, _, _ := strings.Cut(a, "=")
+		nameB, _, _ := strings.Cut(b, "=")
+		return strings.Compare(nameA, nameB)
+	}
+	slices.SortStableFunc(types, byName)
+	slices.SortStableFunc(rest, byName)
 	return append(types, rest...)
 }
 

@@ -23,6 +23,7 @@ func importRules() map[string]struct{ code, tests []string } {
 		"carriers/internal":    {code: []string{"core"}},
 		"carriers/carriertest": {code: []string{"core"}},
 		"carriers":             {code: []string{"core", "carriers/internal"}, tests: []string{"carriers/carriertest"}},
+		"examples":             {code: []string{"core"}, tests: []string{"carriers/carriertest"}},
 		"gateway":              {code: []string{"core", "store"}, tests: []string{"carriers/carriertest"}},
 	}
 }

@@ -193,7 +193,7 @@ func decodeCarrier(name string, value any) (carrierSection, []error) {
 
 // validate asks every part what is wrong with its own keys.
 func (c *configuration) validate() []error {
-	problems := c.Config.Validate()
+	problems := c.Validate()
 	problems = append(problems, c.Embedded.NATS.Validate("embedded.nats")...)
 	problems = append(problems, c.Embedded.MQTT.Validate("embedded.mqtt")...)
 	types := carrierTypes()

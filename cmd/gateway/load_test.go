@@ -191,10 +191,14 @@ func TestEveryProblemIsNamedByItsKeyAndAllAtOnce(t *testing.T) {
 		environ []string
 		says    []string
 	}{
-		{"unknown keys", "nmae: x\nstore: {retension: 1h}\n", nil,
-			[]string{"nmae: unknown key; the nearest valid one is name", "store.retension: unknown key; the nearest valid one is store.retention"}},
-		{"unknown key of a carrier", "carriers: {a: {type: mqtt, urll: x}}\n", nil,
-			[]string{"carriers.a.urll: unknown key; the nearest valid one is carriers.a.url"}},
+		{
+			"unknown keys", "nmae: x\nstore: {retension: 1h}\n", nil,
+			[]string{"nmae: unknown key; the nearest valid one is name", "store.retension: unknown key; the nearest valid one is store.retention"},
+		},
+		{
+			"unknown key of a carrier", "carriers: {a: {type: mqtt, urll: x}}\n", nil,
+			[]string{"carriers.a.urll: unknown key; the nearest valid one is carriers.a.url"},
+		},
 		{"key of another type", "carriers: {a: {type: mqtt, listen: x}}\n", nil, []string{"carriers.a.listen: unknown key"}},
 		{"unknown type", "carriers: {a: {type: natz}}\n", nil, []string{`carriers.a.type: "natz" is unknown`, "nearest is nats"}},
 		{"no type", "carriers: {a: {url: x}}\n", nil, []string{"carriers.a.type: is required"}},
@@ -202,12 +206,18 @@ func TestEveryProblemIsNamedByItsKeyAndAllAtOnce(t *testing.T) {
 		{"carriers that are no section", "carriers: [nats]\n", nil, []string{"carriers: must be"}},
 		{"carriers without a value", "carriers:\n", nil, []string{"carriers: has no value"}},
 		{"bad carrier name", "carriers: {\"A b\": {type: nats}}\n", nil, []string{"carriers.A b: a carrier's name"}},
-		{"wrong types everywhere", "name: 1\nprotocol: {max_replay_age: 5, max_envelope_bytes: big}\ncarriers: {a: {type: mqtt, in_flight: x}, b: {type: http, tokens: [1]}}\n", nil,
-			[]string{"name: must be", "protocol.max_replay_age: must be", "protocol.max_envelope_bytes: must be", "carriers.a.in_flight: must be", "carriers.b.tokens: must be"}},
-		{"bad values in several parts", "name: \"A B\"\nstore: {synchronous: off, max_pending: 0}\nembedded: {nats: {listen: nowhere}}\ncarriers: {a: {type: mqtt, in_flight: 0}}\n", nil,
-			[]string{"name: ", "store.synchronous: ", "store.max_pending: ", "embedded.nats.listen: ", "carriers.a.in_flight: "}},
-		{"missing files", "carriers: {n: {type: nats, token_file: " + missing + "}, h: {type: http, tokens: {t: {token_file: " + missing + "}}}}\n", nil,
-			[]string{"carriers.n.token_file: ", "carriers.h.tokens.t.token_file: "}},
+		{
+			"wrong types everywhere", "name: 1\nprotocol: {max_replay_age: 5, max_envelope_bytes: big}\ncarriers: {a: {type: mqtt, in_flight: x}, b: {type: http, tokens: [1]}}\n", nil,
+			[]string{"name: must be", "protocol.max_replay_age: must be", "protocol.max_envelope_bytes: must be", "carriers.a.in_flight: must be", "carriers.b.tokens: must be"},
+		},
+		{
+			"bad values in several parts", "name: \"A B\"\nstore: {synchronous: off, max_pending: 0}\nembedded: {nats: {listen: nowhere}}\ncarriers: {a: {type: mqtt, in_flight: 0}}\n", nil,
+			[]string{"name: ", "store.synchronous: ", "store.max_pending: ", "embedded.nats.listen: ", "carriers.a.in_flight: "},
+		},
+		{
+			"missing files", "carriers: {n: {type: nats, token_file: " + missing + "}, h: {type: http, tokens: {t: {token_file: " + missing + "}}}}\n", nil,
+			[]string{"carriers.n.token_file: ", "carriers.h.tokens.t.token_file: "},
+		},
 		{"open listener without tokens", "carriers: {h: {type: http, listen: \"0.0.0.0:8080\"}}\n", nil, []string{"carriers.h.listen: "}},
 		{"scope of nobody", "scopes: {nobody: []}\n", nil, []string{"scopes.nobody: no carrier"}},
 		{"streams from a server without", "embedded: {nats: {jetstream: false}}\n", nil, []string{"carriers.nats.mode: is jetstream"}},
@@ -215,8 +225,11 @@ func TestEveryProblemIsNamedByItsKeyAndAllAtOnce(t *testing.T) {
 		{"repeated key", "name: a\nname: b\n", nil, []string{"--config: ", "already defined"}},
 		{"two documents", "name: a\n---\nname: b\n", nil, []string{"more than one YAML document"}},
 		{"a list for a file", "- a\n", nil, []string{"--config: "}},
-		{"bad values from the environment", "", []string{"GATEWAY_PROTOCOL__MAX_REPLAY_AGE=5", "GATEWAY_STORE__MAX_PENDING=many", "GATEWAY_NETWORK__ENABLED=perhaps"},
-			[]string{"protocol.max_replay_age: ", "from GATEWAY_PROTOCOL__MAX_REPLAY_AGE", "store.max_pending: ", "network.enabled: "}},
+		{
+			"bad values from the environment", "",
+			[]string{"GATEWAY_PROTOCOL__MAX_REPLAY_AGE=5", "GATEWAY_STORE__MAX_PENDING=many", "GATEWAY_NETWORK__ENABLED=perhaps"},
+			[]string{"protocol.max_replay_age: ", "from GATEWAY_PROTOCOL__MAX_REPLAY_AGE", "store.max_pending: ", "network.enabled: "},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

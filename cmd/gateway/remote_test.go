@@ -99,8 +99,13 @@ func TestSendPrintsEveryResultAndFailsWhenOneIsRefused(t *testing.T) {
 
 func TestCommandsSayWhenNobodyAnswers(t *testing.T) {
 	for _, args := range [][]string{
-		{"send"}, {"peers", "--workspace", "w"}, {"work", "x", "--workspace", "w"}, {"inspect", "x", "--workspace", "w"},
-		{"deadletters", "list"}, {"deadletters", "replay", "1-1"}, {"tail", "--workspace", "w", "--channel", "c"},
+		{"send"},
+		{"peers", "--workspace", "w"},
+		{"work", "x", "--workspace", "w"},
+		{"inspect", "x", "--workspace", "w"},
+		{"deadletters", "list"},
+		{"deadletters", "replay", "1-1"},
+		{"tail", "--workspace", "w", "--channel", "c"},
 	} {
 		got := command(t, "{}", append(args, "--url", "http://127.0.0.1:1")...)
 		if got.status != exitFailed || !strings.Contains(got.stderr, "no answer from the gateway at http://127.0.0.1:1") {

@@ -48,8 +48,7 @@ func (p *process) serve(ctx context.Context) error {
 	logger.Info("serving", "name", c.Name, "data_dir", c.DataDir, "version", buildVersion().Version)
 	printWelcome(p.stdout, p.program, running)
 	err = running.gateway.Run(ctx)
-	running.brokers.close()
-	if err = errors.Join(err, db.Close()); err != nil {
+	if err = errors.Join(err, running.brokers.close(), db.Close()); err != nil {
 		return err
 	}
 	logger.Info("stopped")
@@ -78,8 +77,7 @@ func assemble(c *configuration, db *store.Store, logger *slog.Logger) (*running,
 	r := &running{config: c, gateway: gw, brokers: b, carriers: map[string]core.Carrier{}}
 	for _, section := range c.carriers {
 		if err := r.add(section); err != nil {
-			b.close()
-			return nil, err
+			return nil, errors.Join(err, b.close())
 		}
 	}
 	return r, nil

@@ -105,10 +105,14 @@ func freePorts() []string {
 	}
 }
 
-func serveGateway(t *testing.T, dir string, args ...string) *served {
+func serveGateway(t *testing.T, dir string) *served {
 	t.Helper()
-	args = append([]string{"serve", "--data-dir", dir}, args...)
-	s := &served{background: inBackground(t, freePorts(), strings.NewReader(""), args...)}
+	return serveGatewayIn(t, freePorts(), dir)
+}
+
+func serveGatewayIn(t *testing.T, environ []string, dir string) *served {
+	t.Helper()
+	s := &served{background: inBackground(t, environ, nil, "serve", "--data-dir", dir)}
 	find := func(pattern string) string {
 		expression := regexp.MustCompile(pattern)
 		var found string
@@ -279,6 +283,26 @@ func TestARestartServesTheSameHistory(t *testing.T) {
 	second := serveGateway(t, dir)
 	if got := command(t, "", "inspect", "kept", "--workspace", "demo", "--url", second.http); got.status != exitGood {
 		t.Errorf("inspect: %+v", got)
+	}
+}
+
+func TestTailMissesNothingOverARestartBeforeTheFirstMessage(t *testing.T) {
+	dir := t.TempDir()
+	first := serveGateway(t, dir)
+	port := "GATEWAY_CARRIERS__HTTP__LISTEN=" + strings.TrimPrefix(first.http, "http://")
+	if got := command(t, envelope("before", "alice", "x"), "send", "--url", first.http); got.status != exitGood {
+		t.Fatalf("send: %+v", got)
+	}
+	tail := inBackground(t, nil, nil, "tail", "--workspace", "demo", "--channel", "general", "--url", first.http, "--log-level", "debug")
+	eventually(t, "the stream is open", func() bool { return strings.Contains(tail.stderr.String(), "position") })
+	first.end(t)
+	second := serveGatewayIn(t, append(freePorts(), port), dir)
+	if got := command(t, envelope("during", "alice", "x"), "send", "--url", second.http); got.status != exitGood {
+		t.Fatalf("send: %+v", got)
+	}
+	eventually(t, "the message has come", func() bool { return strings.Contains(tail.stdout.String(), `"during"`) })
+	if strings.Contains(tail.stdout.String(), `"before"`) {
+		t.Errorf("tail shows what was there before it: %s", &tail.stdout)
 	}
 }
 

@@ -87,6 +87,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 			f.lastID = e.ID
+			f.logger.Debug("position", "seq", e.ID)
 			return nil
 		})
 		switch {

@@ -141,7 +141,7 @@ CREATE TABLE IF NOT EXISTS peer_cards (
 -- because an index ends with the rowid.
 CREATE TABLE IF NOT EXISTS messages (
   seq          INTEGER PRIMARY KEY,
-  channel_id   INTEGER NOT NULL REFERENCES channels (id),
+  channel_id   INTEGER NOT NULL REFERENCES channels (id) DEFERRABLE INITIALLY DEFERRED,
   container_id INTEGER,
   work_id      INTEGER,
   kind         INTEGER NOT NULL,
@@ -196,7 +196,7 @@ CREATE INDEX IF NOT EXISTS dedup_lingering ON dedup (committed_at) WHERE lingeri
 -- last failure.
 CREATE TABLE IF NOT EXISTS deliveries (
   seq          INTEGER NOT NULL,
-  recipient_id INTEGER NOT NULL REFERENCES recipients (id),
+  recipient_id INTEGER NOT NULL REFERENCES recipients (id) DEFERRABLE INITIALLY DEFERRED,
   position     INTEGER NOT NULL,
   state        INTEGER NOT NULL DEFAULT 0,
   attempts     INTEGER NOT NULL DEFAULT 0,

@@ -145,8 +145,10 @@ func TestPostSendsTheBytesAndTellsTheOutcome(t *testing.T) {
 		{"new", 202, `{"id":"m1","seq":7,"duplicate":false,"parked":false}`, Result{Line: 1, Status: 202, ID: "m1"}},
 		{"duplicate", 200, `{"id":"m1","seq":7,"duplicate":true}`, Result{Line: 1, Status: 200, ID: "m1", Duplicate: true}},
 		{"parked", 202, `{"id":"m1","seq":null,"parked":true}`, Result{Line: 1, Status: 202, ID: "m1", Parked: true}},
-		{"refused", 422, `{"title":"Refused","reason_code":"expired","detail":"late","id":"m1"}`,
-			Result{Line: 1, Status: 422, ID: "m1", ReasonCode: "expired", Title: "Refused", Detail: "late"}},
+		{
+			"refused", 422, `{"title":"Refused","reason_code":"expired","detail":"late","id":"m1"}`,
+			Result{Line: 1, Status: 422, ID: "m1", ReasonCode: "expired", Title: "Refused", Detail: "late"},
+		},
 		{"too large", 413, `{"title":"Too large"}`, Result{Line: 1, Status: 413, Title: "Too large"}},
 	}
 	for _, tc := range cases {

@@ -30,7 +30,7 @@ type sample struct {
 	Things  map[string]below `koanf:"things"`
 	Free    map[string]any   `koanf:"free"`
 	Bound   *int             `koanf:"bound"`
-	private int
+	private int              `koanf:"private"` //nolint:unused // It is there to be refused as a key.
 }
 
 type below struct {

@@ -1,0 +1,98 @@
+package mqtt
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWithoutARunningCarrierNothingIsTaken(t *testing.T) {
+	b := newBroker(t)
+	c, err := New(testConfig(""), testHost("mqtt"), WithBroker(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, device := watching(t, b), dialDevice(t, b, "device")
+	device.publish(broadcast, []byte("x"), 1)
+	until(t, "the device is turned away", func() bool { return device.losses() > 1 })
+	if len(device.acknowledged())+len(watcher.received()) > 0 {
+		t.Fatal("a message was taken or shown while no carrier ran")
+	}
+	stop := start(t, c, committing())
+	until(t, "the device is answered", func() bool { return settledOf(device, "x") })
+	stop()
+	device.publish(broadcast, []byte("y"), 1)
+	before := device.losses()
+	until(t, "the device is turned away", func() bool { return device.losses() > before+1 })
+	if settledOf(device, "y") {
+		t.Error("a message was taken after the carrier had stopped")
+	}
+}
+
+func TestTwoCarriersMayNotShareATopicPrefix(t *testing.T) {
+	b := newBroker(t)
+	if _, err := New(testConfig(""), testHost("one"), WithBroker(b)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(testConfig(""), testHost("two"), WithBroker(b)); err == nil {
+		t.Error("the second carrier was built")
+	}
+	other := testConfig("")
+	other.TopicPrefix = "elsewhere"
+	if _, err := New(other, testHost("three"), WithBroker(b)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosingEndsConnectionsThatSaidNothing(t *testing.T) {
+	b := newBroker(t)
+	silent, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	until(t, "the connection is accepted", func() bool {
+		b.listener.mu.Lock()
+		defer b.listener.mu.Unlock()
+		return len(b.listener.conns) == 1
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Close did not return")
+	}
+}
+
+func TestClosingDoesNotWaitForSettlements(t *testing.T) {
+	in := &recorder{}
+	b, _ := embedded(t, in)
+	device := dialDevice(t, b, "device", func(d *testDevice) { d.resend = false })
+	device.publish(broadcast, []byte("x"), 1)
+	in.await(t, 1)
+	begin := time.Now()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("Close took %s", took)
+	}
+	if len(device.acknowledged()) > 0 {
+		t.Error("the device was answered")
+	}
+}
+
+func TestAPortInUseIsOneErrorThatNamesTheKey(t *testing.T) {
+	b := newBroker(t)
+	cfg := DefaultBrokerConfig()
+	cfg.Listen = b.Addr()
+	_, err := StartBroker(cfg, discard())
+	if err == nil || !strings.HasPrefix(err.Error(), "embedded.mqtt.listen: ") {
+		t.Errorf("the error is %v", err)
+	}
+}
