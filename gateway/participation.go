@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/compozy-gateway/gateway/core"
 	"github.com/compozy-gateway/gateway/store"
@@ -122,7 +123,7 @@ func (g *Gateway) enrolOne(ctx context.Context, tx *store.Tx, h *hosted, known [
 
 func (g *Gateway) newParticipation(h *hosted) store.ParticipationRow {
 	return store.ParticipationRow{
-		Carrier: h.carrier.name, Agent: h.agent.Name, Recipient: h.recipient, Resolved: h.asked, CreatedAt: g.now(),
+		Carrier: h.carrier.name, Agent: h.agent.Name, Recipient: h.recipient, Resolved: h.asked, CreatedAt: g.now().Truncate(time.Millisecond),
 	}
 }
 

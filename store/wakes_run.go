@@ -12,7 +12,7 @@ import (
 
 // Claim starts a queued wake and gives the messages that it hands over: those
 // that it is for, and before them, oldest first, what came to the agent since
-// without waking it. It gives none, and changes nothing, when no message that
+// without waking it. What waits to be weighed once more stays where it is. It gives none, and changes nothing, when no message that
 // the wake is for can be delivered any more.
 func (tx *Tx) Claim(ctx context.Context, r *Run, page WakePage, now time.Time) ([]core.WakeMessage, error) {
 	messages, err := tx.wakeMessages(ctx, r, page, now)
@@ -39,6 +39,7 @@ func (tx *Tx) wakeMessages(ctx context.Context, r *Run, page WakePage, now time.
 	}
 	others, err := tx.candidates(ctx, r, page.Messages-len(own), "WHERE d.recipient_id = ? AND d.state = 0"+
 		" AND (d.deadline = 0 OR d.deadline > ?) AND NOT EXISTS (SELECT 1 FROM wake_sources w WHERE w.seq = d.seq AND w.run_id = ?)"+
+		" AND NOT EXISTS (SELECT 1 FROM wake_waiting w WHERE w.recipient_id = d.recipient_id AND w.seq = d.seq)"+
 		" AND (? OR m.kind IN (?, ?))", r.Recipient, millis(now), r.ID,
 		page.Kinds == nil, kindCode(page.Kinds, 0), kindCode(page.Kinds, 1))
 	if err != nil {
