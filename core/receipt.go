@@ -29,6 +29,7 @@ type rejectionReceipt struct {
 	CausationID string               `json:"causation_id"`
 	TS          int64                `json:"ts"`
 	Body        rejectionReceiptBody `json:"body"`
+	Proof       *struct{}            `json:"proof"`
 }
 
 type rejectionReceiptBody struct {

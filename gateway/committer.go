@@ -68,6 +68,8 @@ type committer struct {
 	// stopping ends when the gateway takes nothing more.
 	stopping chan struct{}
 	stopOnce sync.Once
+	// stoppedAt is set before stopping is closed.
+	stoppedAt time.Time
 	// offering counts those inside offer, so that a stop can wait for them.
 	offering sync.WaitGroup
 	gate     sync.RWMutex
@@ -200,7 +202,10 @@ func (c *committer) stop() {
 	c.gate.Lock()
 	c.closed = true
 	c.gate.Unlock()
-	c.stopOnce.Do(func() { close(c.stopping) })
+	c.stopOnce.Do(func() {
+		c.stoppedAt = c.now()
+		close(c.stopping)
+	})
 }
 
 // settleAll returns when everything that was taken before stop is settled.
@@ -267,7 +272,7 @@ func (c *committer) commit(g group) {
 		}
 		c.gateway.setStoreTrouble(err.Error())
 		c.log.Warn("the store cannot write now; nothing is acknowledged until it can", "waiting", len(g.offers), "error", err)
-		if c.stoppingFor(started) {
+		if c.tooLateToWait() {
 			c.abandon(g)
 			return
 		}
@@ -275,10 +280,12 @@ func (c *committer) commit(g group) {
 	}
 }
 
-func (c *committer) stoppingFor(started time.Time) bool {
+// tooLateToWait reports whether the gateway has been stopping for so long that a
+// store which cannot write is waited for no more.
+func (c *committer) tooLateToWait() bool {
 	select {
 	case <-c.stopping:
-		return c.now().Sub(started) > abandonAfter
+		return c.now().Sub(c.stoppedAt) > abandonAfter
 	default:
 		return false
 	}

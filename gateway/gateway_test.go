@@ -348,3 +348,35 @@ func TestAPushedPeerThatNobodyHostsAnyMoreIsDetached(t *testing.T) {
 		t.Fatalf("a forgotten peer has a delivery: %s", state)
 	}
 }
+
+func TestAStopDoesNotWaitForEverForALockedDatabase(t *testing.T) {
+	h := newHouse(t)
+	h.start()
+	h.take(h.a.Native(h.say()))
+	unlock := h.lockDatabase()
+	defer unlock()
+	frames := []*carriertest.Injected{h.a.Native(h.say()), h.b.Native(h.say())}
+	h.eventually("the store's trouble shows", func() bool { return h.StoreTrouble() != "" })
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		h.stop()
+	}()
+	// Time passes for the gateway's clock only.
+	h.eventually("it stops", func() bool {
+		h.offset.Add(int64(time.Second))
+		select {
+		case <-stopped:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, f := range frames {
+		for _, s := range f.Learnt() {
+			if s.Verdict == core.VerdictCommitted {
+				t.Fatalf("acknowledged although nothing could be stored: %+v", s)
+			}
+		}
+	}
+}

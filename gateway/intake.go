@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -30,6 +31,9 @@ func (in *intake) Offer(ctx context.Context, frame core.Inbound, settle func(cor
 // examine applies steps 1 to 7, which need no state.
 func (in *intake) examine(frame core.Inbound) *offer {
 	g := in.gateway
+	// White space around the object is no part of the envelope (section 1), and
+	// not every carrier cuts it off.
+	frame.Payload = bytes.Trim(frame.Payload, " \t\r\n")
 	o := &offer{origin: in.carrier.origin, in: frame, size: max(frame.Size, int64(len(frame.Payload)))}
 	o.receiptAllowed = func() bool { return false }
 	if limit := int64(g.config.Protocol.MaxEnvelopeBytes); o.size > limit {

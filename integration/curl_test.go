@@ -78,7 +78,7 @@ type batch struct {
 func (g *gateway) postingLines(t *testing.T, lines []string) batch {
 	t.Helper()
 	b := batch{out: &transcript{}}
-	b.process = start(t, launch{stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), stdout: b.out}, need(t, "curl", "curl"),
+	b.process = start(t, launch{stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), stdout: b.out, quiet: true}, need(t, "curl", "curl"),
 		"-sN", "--max-time", "50", "-H", "Content-Type: application/x-ndjson", "-H", "Expect:", "--data-binary", "@-", g.url("/v0/envelopes"))
 	return b
 }

@@ -114,7 +114,7 @@ func (g *gateway) writeConfig(t *testing.T) {
 // launch starts the process and waits until it answers.
 func (g *gateway) launch(t *testing.T) {
 	t.Helper()
-	g.process = start(t, launch{dir: g.dir, said: g.log}, gatewayBinary, "serve", "--config", g.configFile())
+	g.relaunch(t)
 	eventually(t, readyWithin, "the gateway answers", func() bool {
 		if g.process.ended() {
 			t.Fatalf("the gateway ended:\n%s", g.log.tail(20))
@@ -122,6 +122,12 @@ func (g *gateway) launch(t *testing.T) {
 		status, _ := g.get("/healthz")
 		return status == http.StatusOK
 	})
+}
+
+// relaunch starts the process and waits for nothing.
+func (g *gateway) relaunch(t *testing.T) {
+	t.Helper()
+	g.process = start(t, launch{dir: g.dir, said: g.log}, gatewayBinary, "serve", "--config", g.configFile())
 }
 
 // start starts the process and waits until every carrier is ready.

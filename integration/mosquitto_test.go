@@ -75,7 +75,7 @@ func openSession(t *testing.T, port int, session string, topics ...string) {
 // 0 once the broker has acknowledged.
 func publishing(t *testing.T, port int, topic string, payload []byte) *program {
 	t.Helper()
-	return start(t, launch{stdin: bytes.NewReader(payload)}, need(t, "mosquitto_pub", "mosquitto-clients"),
+	return start(t, launch{stdin: bytes.NewReader(payload), quiet: true}, need(t, "mosquitto_pub", "mosquitto-clients"),
 		"-h", "127.0.0.1", "-p", strconv.Itoa(port), "-q", "1", "-t", topic, "-s")
 }
 

@@ -35,6 +35,8 @@ type launch struct {
 	stdout io.Writer
 	// said replaces the transcript; whoever owns it shows it when a test fails.
 	said *transcript
+	// quiet leaves the transcript out of the test's log.
+	quiet bool
 }
 
 // start runs a program until the test ends, or it does.
@@ -65,7 +67,7 @@ func start(t *testing.T, l launch, path string, args ...string) *program {
 	}()
 	t.Cleanup(func() {
 		p.kill()
-		if t.Failed() && l.said == nil {
+		if t.Failed() && !l.quiet && l.said == nil {
 			p.said.show(t, p.name)
 		}
 	})

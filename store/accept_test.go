@@ -148,3 +148,19 @@ func TestPeerCardsOutliveLaterMessages(t *testing.T) {
 		t.Fatalf("peer: %+v", p)
 	}
 }
+
+func TestWhatHasNoCodeIsRefused(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	odd := say(1, "x", "")
+	odd.Kind = "dance"
+	for name, c := range map[string]*Changes{
+		"kind":       {Messages: []Message{odd}},
+		"surface":    {Containers: []*Container{{Key: ContainerKey{testWorkspace, testChannel, core.Container{Surface: "hall", ID: "x"}}}}},
+		"work state": {Works: []*Work{{Key: WorkKey{testWorkspace, "job"}, Channel: testChannel, State: "resting"}}},
+	} {
+		err := s.Write(t.Context(), func(ctx context.Context, tx *Tx) error { return tx.Apply(ctx, c) })
+		if err == nil || Passing(err) {
+			t.Errorf("an unknown %s: %v", name, err)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func backup(ctx context.Context, db bun.IDB, file string) error {
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	defer os.Remove(partial)
+	defer func() { _ = os.Remove(partial) }()
 	defer f.Close()
 	if _, err := bound(db).ExecContext(ctx, "VACUUM INTO ?", partial); err != nil {
 		return fmt.Errorf("back up to %s: %w", file, err)

@@ -185,8 +185,10 @@ func BenchmarkResults(b *testing.B) {
 					b.Fatal(err)
 				}
 				for _, d := range a.deliveries(messages) {
-					results = append(results, Result{ID: d.ID, State: core.DeliveryAcked, Attempts: 1,
-						Ack: core.Ack{Kind: core.AckMQTTPubAck, At: noon, Detail: "packet 4711"}})
+					results = append(results, Result{
+						ID: d.ID, State: core.DeliveryAcked, Attempts: 1,
+						Ack: core.Ack{Kind: core.AckMQTTPubAck, At: noon, Detail: "packet 4711"},
+					})
 				}
 			}
 			b.ResetTimer()

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -114,13 +116,9 @@ func integrity(t testing.TB, s *Store) {
 	if err := s.readers.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
 		t.Fatalf("integrity check: %q, %v", verdict, err)
 	}
-	if rows, err := s.readers.QueryContext(t.Context(), "PRAGMA foreign_key_check"); err != nil {
-		t.Fatalf("foreign key check: %v", err)
-	} else {
-		defer rows.Close()
-		if rows.Next() {
-			t.Fatal("a foreign key points nowhere")
-		}
+	if err := scanRows(t.Context(), s.readers, func(*sql.Rows) error { return errors.New("a foreign key points nowhere") },
+		"PRAGMA foreign_key_check"); err != nil {
+		t.Fatal(err)
 	}
 }
 

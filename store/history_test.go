@@ -213,7 +213,8 @@ func TestInspectShowsAcksAndReceiptsSideBySide(t *testing.T) {
 		t.Errorf("message: %+v", found)
 	}
 	if want := []core.Decision{
-		{Recipient: "webhook:hook", Decision: "deliver"}, {Recipient: "peer:b.two", Decision: "deliver"},
+		{Recipient: "webhook:hook", Decision: "deliver"},
+		{Recipient: "peer:b.two", Decision: "deliver"},
 		{Recipient: "carrier:mqtt", Decision: "ignore", Reason: core.IgnoreOrigin},
 		{Recipient: "recipient:300", Decision: "ignore", Reason: core.IgnoreOutOfScope},
 	}; !slices.Equal(found.Decisions, want) {

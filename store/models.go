@@ -75,8 +75,6 @@ func kinds() []core.Kind {
 
 func surfaces() []core.Surface { return []core.Surface{"", core.SurfaceThread, core.SurfaceDirect} }
 
-const surfaceDirect = 2
-
 // workStates begins with the placeholder of a work that nobody has opened.
 func workStates() []core.WorkState {
 	return []core.WorkState{

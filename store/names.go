@@ -60,7 +60,7 @@ func lookup[K comparable](tx *Tx, of func(*nameCache) map[K]int64, key K) (int64
 }
 
 // named is a table of names: how to find one and how to make one.
-type named struct{ find, make string }
+type named struct{ find, insert string }
 
 // intern gives the id of a name, 0 when there is none and it is not to be made.
 func intern[K comparable](ctx context.Context, tx *Tx, of func(*nameCache) map[K]int64, key K, create bool, t named, args ...any) (int64, error) {
@@ -73,7 +73,7 @@ func intern[K comparable](ctx context.Context, tx *Tx, of func(*nameCache) map[K
 		if !create {
 			return 0, nil
 		}
-		err = tx.tx.Tx.QueryRowContext(ctx, t.make, args...).Scan(&id)
+		err = tx.tx.Tx.QueryRowContext(ctx, t.insert, args...).Scan(&id)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("find the id of a name: %w", err)
@@ -84,8 +84,8 @@ func intern[K comparable](ctx context.Context, tx *Tx, of func(*nameCache) map[K
 
 func (tx *Tx) workspaceID(ctx context.Context, name string, create bool) (int64, error) {
 	return intern(ctx, tx, func(c *nameCache) map[string]int64 { return c.workspaces }, name, create, named{
-		find: "SELECT id FROM workspaces WHERE name = ?",
-		make: "INSERT INTO workspaces (name) VALUES (?) RETURNING id",
+		find:   "SELECT id FROM workspaces WHERE name = ?",
+		insert: "INSERT INTO workspaces (name) VALUES (?) RETURNING id",
 	}, name)
 }
 
@@ -95,15 +95,15 @@ func (tx *Tx) channelID(ctx context.Context, workspace, channel string, create b
 		return 0, err
 	}
 	return intern(ctx, tx, func(c *nameCache) map[channelKey]int64 { return c.channels }, channelKey{ws, channel}, create, named{
-		find: "SELECT id FROM channels WHERE workspace_id = ? AND name = ?",
-		make: "INSERT INTO channels (workspace_id, name) VALUES (?, ?) RETURNING id",
+		find:   "SELECT id FROM channels WHERE workspace_id = ? AND name = ?",
+		insert: "INSERT INTO channels (workspace_id, name) VALUES (?, ?) RETURNING id",
 	}, ws, channel)
 }
 
 // nameID gives the id of a carrier's name or of a kind of acknowledgement.
 func (tx *Tx) nameID(ctx context.Context, name string) (int64, error) {
 	return intern(ctx, tx, func(c *nameCache) map[string]int64 { return c.names }, name, true, named{
-		find: "SELECT id FROM names WHERE name = ?",
-		make: "INSERT INTO names (name) VALUES (?) RETURNING id",
+		find:   "SELECT id FROM names WHERE name = ?",
+		insert: "INSERT INTO names (name) VALUES (?) RETURNING id",
 	}, name)
 }

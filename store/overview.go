@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -30,8 +31,16 @@ func (s *Store) Threads(ctx context.Context, workspace string, limit int) ([]cor
 	return list, nil
 }
 
-// Peers lists the peers of a workspace, by id: those that are attached here and
-// those that were heard.
+const (
+	// maxPeers and maxCardBytes bound one answer of Peers: anybody can greet, with
+	// a card as large as an envelope.
+	maxPeers     = 10_000
+	maxCardBytes = 32 << 20
+)
+
+// Peers lists the peers of a workspace, by id: those that are attached here,
+// and the 10000 that were heard last. Cards beyond 32 MiB in all are left out,
+// those of the peers that were heard longest ago first.
 func (s *Store) Peers(ctx context.Context, workspace string) ([]core.PeerView, error) {
 	found := map[string]*core.PeerView{}
 	peer := func(id string) *core.PeerView {
@@ -54,10 +63,11 @@ func (s *Store) Peers(ctx context.Context, workspace string) ([]core.PeerView, e
 	if err != nil {
 		return nil, fmt.Errorf("read attached peers: %w", err)
 	}
+	room := maxCardBytes
 	err = scanRows(ctx, s.readers, func(rows *sql.Rows) error {
 		var id, carrier, channel, cardCarrier string
 		var heard, cardAt int64
-		var card []byte
+		var card sql.RawBytes
 		if err := rows.Scan(&id, &carrier, &channel, &heard, &cardCarrier, &cardAt, &card); err != nil {
 			return err
 		}
@@ -67,15 +77,15 @@ func (s *Store) Peers(ctx context.Context, workspace string) ([]core.PeerView, e
 			at := instant(heard)
 			v.LastHeard = &at
 		}
-		if card != nil {
+		if room -= len(card); card != nil && room >= 0 {
 			at := instant(cardAt)
-			v.Card, v.CardCarrier, v.CardAt = card, cardCarrier, &at
+			v.Card, v.CardCarrier, v.CardAt = bytes.Clone(card), cardCarrier, &at
 		}
 		return nil
 	}, "SELECT p.peer, COALESCE(r.carrier, ''), COALESCE(ch.name, ''), p.last_heard, COALESCE(cr.carrier, ''), COALESCE(p.card_at, 0), pc.card"+
 		" FROM workspaces ws JOIN peers p ON p.workspace_id = ws.id LEFT JOIN recipients r ON r.id = p.link"+
 		" LEFT JOIN channels ch ON ch.id = p.channel_id LEFT JOIN recipients cr ON cr.id = p.card_link"+
-		" LEFT JOIN peer_cards pc ON pc.workspace_id = p.workspace_id AND pc.peer = p.peer WHERE ws.name = ?", workspace)
+		" LEFT JOIN peer_cards pc ON pc.workspace_id = p.workspace_id AND pc.peer = p.peer WHERE ws.name = ? ORDER BY p.last_heard DESC LIMIT ?", workspace, maxPeers)
 	if err != nil {
 		return nil, fmt.Errorf("read peers: %w", err)
 	}

@@ -39,8 +39,9 @@ func (tx *Tx) loadParked(ctx context.Context, needs Needs, s *State) error {
 		return nil
 	}
 	// Mostly nothing is parked, and then one look is enough.
-	var any bool
-	if err := tx.tx.NewRaw("SELECT EXISTS (SELECT 1 FROM parked)").Scan(ctx, &any); err != nil || !any {
+	var some bool
+	if err := tx.each(ctx, func(rows *sql.Rows) error { return rows.Scan(&some) },
+		"SELECT EXISTS (SELECT 1 FROM parked)"); err != nil || !some {
 		return err
 	}
 	want := newWants[WorkKey](len(needs.Works), 2)
@@ -66,7 +67,7 @@ func (tx *Tx) loadParked(ctx context.Context, needs Needs, s *State) error {
 // at most limit.
 func (tx *Tx) StaleParked(ctx context.Context, now time.Time, limit int) ([]*Parked, error) {
 	var stale []*Parked
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+	err := tx.each(ctx, func(rows *sql.Rows) error {
 		p, err := scanParked(rows)
 		stale = append(stale, p)
 		return err

@@ -52,7 +52,7 @@ func (s *Store) Participations(ctx context.Context) ([]ParticipationRow, error) 
 // Participation gives one participation, or core.ErrNotFound.
 func (tx *Tx) Participation(ctx context.Context, id int64) (ParticipationRow, error) {
 	var found ParticipationRow
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) (err error) {
+	err := tx.each(ctx, func(rows *sql.Rows) (err error) {
 		found, err = scanParticipation(rows)
 		return err
 	}, "SELECT "+participationColumns+" WHERE p.id = ?", id)

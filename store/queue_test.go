@@ -237,8 +237,10 @@ func TestAPeerKeepsItsRowWhoeverServesIt(t *testing.T) {
 	}
 	// Links of one carrier, and the same peer elsewhere, are others.
 	for _, r := range []core.Recipient{
-		{Carrier: "http"}, {Carrier: "http", Link: "hook"},
-		{WorkspaceID: testWorkspace, Channel: "other", Peer: "b.two"}, {WorkspaceID: "ws-2", Channel: testChannel, Peer: "b.two"},
+		{Carrier: "http"},
+		{Carrier: "http", Link: "hook"},
+		{WorkspaceID: testWorkspace, Channel: "other", Peer: "b.two"},
+		{WorkspaceID: "ws-2", Channel: testChannel, Peer: "b.two"},
 	} {
 		if ensure(t, s, r) == first {
 			t.Errorf("%+v shares a row", r)

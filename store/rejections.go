@@ -60,5 +60,10 @@ func (tx *Tx) insertRejections(ctx context.Context, args []any) error {
 			" last_at = max(last_at, excluded.last_at), detail = excluded.detail",
 		columns: 10,
 	}, args)
+	if err != nil {
+		return err
+	}
+	// Ids grow with every new row, so this bounds the log without counting it.
+	_, err = tx.run(ctx, "DELETE FROM rejections WHERE id <= (SELECT MAX(id) FROM rejections) - ?", tx.store.maxRejections)
 	return err
 }

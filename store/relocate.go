@@ -54,7 +54,7 @@ func (tx *Tx) Relocate(ctx context.Context, peer PeerKey, to int64, nextPosition
 // stranded lists, in order, the direct-room deliveries that wait for the peer.
 func (tx *Tx) stranded(ctx context.Context, peer PeerKey, to int64) ([]stranded, error) {
 	var list []stranded
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+	err := tx.each(ctx, func(rows *sql.Rows) error {
 		var w stranded
 		err := rows.Scan(&w.id.Seq, &w.id.Recipient, &w.arrival, &w.carrier, &w.delivers)
 		list = append(list, w)

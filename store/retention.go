@@ -19,7 +19,8 @@ type PruneOptions struct {
 	// Now is the instant against which ages are measured.
 	Now time.Time
 	// Retention is how long messages stay, counted from their commit. One with a
-	// delivery that is pending or dead stays longer.
+	// delivery that is pending or dead stays longer. It is also how long it is
+	// remembered where a silent peer was heard, and what it said of itself.
 	Retention time.Duration
 	// DedupRetention is how long ids stay known, counted from the commit. They
 	// stay at least as long as they were fresh, and as their messages.
@@ -34,7 +35,7 @@ type PruneOptions struct {
 
 // PruneResult tells how much was deleted.
 type PruneResult struct {
-	Messages, Keys, Rejections int64
+	Messages, Keys, Peers, Rejections int64
 	// Pages is how many pages of the file were given back.
 	Pages int64
 }
@@ -53,6 +54,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) (PruneResult, error) 
 	}{
 		{"messages", s.pruneMessages},
 		{"ids", s.pruneKeys},
+		{"peers", s.prunePeers},
 		{"rejections", s.pruneRejections},
 		{"free pages", s.vacuum},
 	} {
@@ -165,7 +167,7 @@ func (s *Store) pruneKeys(ctx context.Context, o PruneOptions, r *PruneResult) e
 		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
 			var seqs []any
 			var gone []oldMessage
-			err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+			err := tx.each(ctx, func(rows *sql.Rows) error {
 				var m oldMessage
 				err := rows.Scan(&m.seq, &m.workspace, &m.id)
 				seqs, gone = append(seqs, m.seq), append(gone, m)
@@ -189,6 +191,47 @@ func (s *Store) pruneKeys(ctx context.Context, o PruneOptions, r *PruneResult) e
 		}
 		if r.Keys += n; n < int64(o.BatchRows) {
 			return nil
+		}
+	}
+}
+
+// prunePeers forgets peers that were not heard for the retention. There is no
+// index on that, which every message would have to keep up; so a reader looks
+// for them.
+func (s *Store) prunePeers(ctx context.Context, o PruneOptions, r *PruneResult) error {
+	if o.Retention <= 0 {
+		return nil
+	}
+	before := millis(o.Now.Add(-o.Retention))
+	for {
+		var silent []PeerKey
+		var workspaces []int64
+		err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+			var key PeerKey
+			var workspace int64
+			err := rows.Scan(&workspace, &key.Peer)
+			silent, workspaces = append(silent, key), append(workspaces, workspace)
+			return err
+		}, "SELECT workspace_id, peer FROM peers WHERE last_heard < ?1 AND COALESCE(card_at, 0) < ?1 LIMIT ?2", before, o.BatchRows)
+		if err != nil || len(silent) == 0 {
+			return err
+		}
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
+			for i, key := range silent {
+				// It may have been heard since it was looked at.
+				n, err := tx.run(ctx, "DELETE FROM peers WHERE workspace_id = ?1 AND peer = ?2 AND last_heard < ?3 AND COALESCE(card_at, 0) < ?3",
+					workspaces[i], key.Peer, before)
+				if err != nil || n == 0 {
+					return err
+				}
+				if _, err := tx.run(ctx, "DELETE FROM peer_cards WHERE workspace_id = ? AND peer = ?", workspaces[i], key.Peer); err != nil {
+					return err
+				}
+				r.Peers += n
+			}
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
 }

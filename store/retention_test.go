@@ -289,3 +289,51 @@ func TestAcceptingDoesNotScan(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRejectionLogIsBoundedAtEveryMoment(t *testing.T) {
+	s, err := Open(t.Context(), Options{Dir: t.TempDir(), MaxRejections: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 10 {
+		var list []Rejection
+		for j := range 7 {
+			list = append(list, Rejection{Hash: sha256.Sum256([]byte{byte(i), byte(j)}), Carrier: "mqtt", Reason: core.ReasonMalformed, At: noon})
+		}
+		apply(t, s, &Changes{Rejections: list})
+	}
+	var n, oldest int
+	if err := s.readers.QueryRowContext(t.Context(), "SELECT COUNT(*), MIN(id) FROM rejections").Scan(&n, &oldest); err != nil || n != 20 || oldest != 51 {
+		t.Fatalf("%d rows from %d on, %v", n, oldest, err)
+	}
+}
+
+func TestSilentPeersAreForgotten(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	link := ensure(t, s, core.Recipient{Carrier: "mqtt"})
+	peer := func(name string, heard, card time.Duration) *Peer {
+		p := &Peer{Key: PeerKey{testWorkspace, name}, Link: link, Channel: testChannel, LastHeard: noon.Add(heard)}
+		if card >= 0 {
+			p.Card, p.CardLink, p.CardAt = []byte(`{}`), link, noon.Add(card)
+		}
+		return p
+	}
+	var list []*Peer
+	for i := range 10 {
+		list = append(list, peer(fmt.Sprintf("silent.%d", i), 0, 0))
+	}
+	list = append(list, peer("heard", 2*time.Hour, -1), peer("card", 0, 2*time.Hour))
+	apply(t, s, &Changes{Peers: list})
+	if r := prune(t, s, PruneOptions{Now: noon.Add(3 * time.Hour), Retention: 2 * time.Hour}); r.Peers != 10 {
+		t.Fatalf("pruned %+v", r)
+	}
+	got, err := s.Peers(t.Context(), testWorkspace)
+	if err != nil || len(got) != 2 || got[0].Peer != "card" || got[1].Peer != "heard" {
+		t.Fatalf("peers: %+v, %v", got, err)
+	}
+	var cards int
+	if err := s.readers.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM peer_cards").Scan(&cards); err != nil || cards != 1 {
+		t.Fatalf("%d cards, %v", cards, err)
+	}
+}

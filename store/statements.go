@@ -60,7 +60,7 @@ func scanUntil(ctx context.Context, db bun.IDB, scan func(*sql.Rows) (more bool,
 var errEnough = errors.New("enough rows")
 
 func eachRow(rows *sql.Rows, scan func(*sql.Rows) error) error {
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (tx *Tx) statement(ctx context.Context, b bulk, rows int) (preparedStatemen
 		text := b.text(rows)
 		tx.wanted[key] = text
 		var err error
-		if st, err = tx.tx.Tx.PrepareContext(ctx, text); err != nil {
+		if st, err = tx.tx.PrepareContext(ctx, text); err != nil {
 			return nil, err
 		}
 	}
@@ -186,6 +186,20 @@ func (tx *Tx) run(ctx context.Context, query string, args ...any) (int64, error)
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// each runs a prepared query that is not over many rows and scans each of its
+// rows.
+func (tx *Tx) each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	st, err := tx.statement(ctx, bulk{head: query}, 0)
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return eachRow(rows, scan)
 }
 
 // exec writes all rows, whose parameters follow each other in args, and gives

@@ -21,6 +21,7 @@ const (
 	readers             = 4
 	defaultBusyTimeout  = 5 * time.Second
 	defaultWriteTimeout = 30 * time.Second
+	defaultRejections   = 100_000
 )
 
 // Options is how to open a store.
@@ -38,6 +39,9 @@ type Options struct {
 	// BusyTimeout is how long a statement waits for a lock that somebody else
 	// holds; the default is 5 seconds.
 	BusyTimeout time.Duration
+	// MaxRejections bounds the rows of the rejection log at every moment; the
+	// oldest make room. The default is 100000.
+	MaxRejections int
 }
 
 // Store is an open database. All methods may be called concurrently; what
@@ -50,8 +54,11 @@ type Store struct {
 	readers    *bun.DB
 	statements *statements
 	names      *nameCache
-	instanceID string
-	secret     []byte
+	// pending is the query of Pending, which every destination asks all the time.
+	pending       *sql.Stmt
+	instanceID    string
+	secret        []byte
+	maxRejections int
 
 	// The last ids drawn for rows whose ids the store itself draws.
 	lastContainer, lastWork, lastParked, lastRun atomic.Int64
@@ -76,6 +83,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
 	}
+	if o.MaxRejections <= 0 {
+		o.MaxRejections = defaultRejections
+	}
 	if err := prepareDir(o.Dir); err != nil {
 		return nil, err
 	}
@@ -83,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: o.Dir, log: o.Logger, lock: lock, names: newNameCache()}
+	s := &Store{dir: o.Dir, log: o.Logger, lock: lock, names: newNameCache(), maxRejections: o.MaxRejections}
 	if err := s.open(ctx, pragmas{o.BusyTimeout, o.Synchronous}, o.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", filepath.Join(o.Dir, databaseFile), err), s.Close())
 	}
@@ -108,6 +118,9 @@ func (s *Store) open(ctx context.Context, p pragmas, now time.Time) error {
 	}
 	if s.readers, err = openPool(p.reader(path), readers); err != nil {
 		return err
+	}
+	if s.pending, err = s.readers.DB.PrepareContext(ctx, pendingQuery); err != nil {
+		return fmt.Errorf("prepare the outbox's query: %w", err)
 	}
 	return s.readCounters(ctx)
 }
@@ -154,6 +167,9 @@ func (s *Store) readCounters(ctx context.Context) error {
 // Close ends the store. Nothing may use it any more.
 func (s *Store) Close() error {
 	var errs []error
+	if s.pending != nil {
+		errs = append(errs, s.pending.Close())
+	}
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())
 	}

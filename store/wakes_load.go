@@ -142,7 +142,7 @@ func (tx *Tx) loadCauses(ctx context.Context, keys []Key, s *State) error {
 // Run gives one wake as it stands in the transaction, or core.ErrNotFound.
 func (tx *Tx) Run(ctx context.Context, id int64) (*Run, error) {
 	var found *Run
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) (err error) {
+	err := tx.each(ctx, func(rows *sql.Rows) (err error) {
 		found, err = scanRun(rows)
 		return err
 	}, "SELECT "+runColumns+" FROM "+runTables+" WHERE r.id = ?", id)

@@ -84,7 +84,7 @@ func (tx *Tx) candidates(ctx context.Context, r *Run, limit int, where string, a
 		return nil, nil
 	}
 	var list []core.WakeMessage
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+	err := tx.each(ctx, func(rows *sql.Rows) error {
 		m := core.WakeMessage{Delivery: core.DeliveryID{Recipient: r.Recipient}}
 		err := rows.Scan(&m.Delivery.Seq, &m.Bytes)
 		list = append(list, m)
@@ -165,7 +165,7 @@ func (tx *Tx) Produced(ctx context.Context, id int64) (bool, error) {
 // still be delivered, oldest first, and forgets all of it.
 func (tx *Tx) TakeWaiting(ctx context.Context, recipient int64, now time.Time) ([]Waiting, error) {
 	var list []Waiting
-	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+	err := tx.each(ctx, func(rows *sql.Rows) error {
 		w := Waiting{Recipient: recipient}
 		err := rows.Scan(&w.Seq, &w.Root, &w.Depth)
 		list = append(list, w)

@@ -79,6 +79,8 @@ type Broker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	once   sync.Once
+	// served says that the listener has been given to the server.
+	served bool
 
 	mu     sync.Mutex
 	routes []*route
@@ -87,9 +89,9 @@ type Broker struct {
 	working sync.WaitGroup
 }
 
-// StartBroker opens the listener and serves. An address that cannot be had is
-// an error that names the key embedded.mqtt.listen.
-func StartBroker(cfg BrokerConfig, logger *slog.Logger) (*Broker, error) {
+// NewBroker opens the address, and lets devices wait there until Serve. An
+// address that cannot be had is an error that names the key embedded.mqtt.listen.
+func NewBroker(cfg BrokerConfig, logger *slog.Logger) (*Broker, error) {
 	socket, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("embedded.mqtt.listen: %w", err)
@@ -112,16 +114,24 @@ func StartBroker(cfg BrokerConfig, logger *slog.Logger) (*Broker, error) {
 		b.server.AddHook(&intercept{broker: b}, nil),
 		b.server.AddListener(b.listener),
 	)
-	if err == nil {
-		err = b.server.Serve()
-	}
 	if err != nil {
 		_ = socket.Close() // nothing has been accepted yet
 		b.cancel()
-		return nil, fmt.Errorf("start the embedded MQTT broker: %w", err)
+		return nil, fmt.Errorf("make the embedded MQTT broker: %w", err)
 	}
-	logger.Info("embedded MQTT broker listens", "address", b.Addr())
 	return b, nil
+}
+
+// Serve begins to serve devices. It comes after the carriers have been made: what
+// a device publishes on an address that no carrier has claimed yet would be
+// acknowledged and forgotten. It must not be called at the same time as Close.
+func (b *Broker) Serve() error {
+	if err := b.server.Serve(); err != nil {
+		return fmt.Errorf("start the embedded MQTT broker: %w", err)
+	}
+	b.served = true
+	b.log.Info("embedded MQTT broker listens", "address", b.Addr())
+	return nil
 }
 
 // Addr is the address on which the broker listens, host:port.
@@ -143,6 +153,10 @@ func (b *Broker) Close() error {
 	var err error
 	b.once.Do(func() {
 		b.cancel()
+		if !b.served {
+			err = b.listener.socket.Close()
+			return
+		}
 		err = b.server.Close()
 		b.working.Wait()
 	})

@@ -2,9 +2,12 @@ package mqtt
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 func TestWithoutARunningCarrierNothingIsTaken(t *testing.T) {
@@ -27,6 +30,54 @@ func TestWithoutARunningCarrierNothingIsTaken(t *testing.T) {
 	until(t, "the device is turned away", func() bool { return device.losses() > before+1 })
 	if settledOf(device, "y") {
 		t.Error("a message was taken after the carrier had stopped")
+	}
+}
+
+func TestADeviceThatIsEarlyWaitsForTheCarrier(t *testing.T) {
+	b := unservedBroker(t)
+	socket, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	device := newPeer(socket)
+	hello := packets.Packet{FixedHeader: header(packets.Connect)}
+	hello.Connect = packets.ConnectParams{ProtocolName: []byte("MQTT"), ClientIdentifier: "early", Keepalive: 30}
+	publish := packets.Packet{FixedHeader: header(packets.Publish), TopicName: broadcast, PacketID: 1, Payload: []byte("early")}
+	publish.FixedHeader.Qos = 1
+	for _, pk := range []packets.Packet{hello, publish} {
+		if err := device.write(pk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := New(testConfig(""), testHost("mqtt"), WithBroker(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := committing()
+	start(t, c, in)
+	if err := b.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []byte{packets.Connack, packets.Puback} {
+		pk, err := device.read()
+		if err != nil || pk.FixedHeader.Type != want {
+			t.Fatalf("the device got %v and %v, want a packet of type %d", pk.FixedHeader, err, want)
+		}
+	}
+	if !slices.Equal(in.payloads(), []string{"early"}) {
+		t.Error("the message was acknowledged and not given to the carrier")
+	}
+}
+
+func TestABrokerThatNeverServedCloses(t *testing.T) {
+	b := unservedBroker(t)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := net.Dial("tcp", b.Addr()); err == nil {
+		_ = conn.Close()
+		t.Error("the address is still open")
 	}
 }
 
@@ -91,7 +142,7 @@ func TestAPortInUseIsOneErrorThatNamesTheKey(t *testing.T) {
 	b := newBroker(t)
 	cfg := DefaultBrokerConfig()
 	cfg.Listen = b.Addr()
-	_, err := StartBroker(cfg, discard())
+	_, err := NewBroker(cfg, discard())
 	if err == nil || !strings.HasPrefix(err.Error(), "embedded.mqtt.listen: ") {
 		t.Errorf("the error is %v", err)
 	}

@@ -22,11 +22,21 @@ var (
 	}
 )
 
+// newBroker is a broker that serves.
 func newBroker(t *testing.T) *Broker {
+	t.Helper()
+	b := unservedBroker(t)
+	if err := b.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func unservedBroker(t *testing.T) *Broker {
 	t.Helper()
 	cfg := DefaultBrokerConfig()
 	cfg.Listen = "127.0.0.1:0"
-	b, err := StartBroker(cfg, discard())
+	b, err := NewBroker(cfg, discard())
 	if err != nil {
 		t.Fatal(err)
 	}

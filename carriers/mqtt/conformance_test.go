@@ -132,7 +132,7 @@ func embeddedFixture(t *testing.T) carriertest.Fixture {
 	cfg := DefaultBrokerConfig()
 	cfg.Listen = "127.0.0.1:0"
 	var log logBuffer
-	b, err := StartBroker(cfg, log.logger())
+	b, err := NewBroker(cfg, log.logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +141,9 @@ func embeddedFixture(t *testing.T) carriertest.Fixture {
 	carrierConfig := testConfig("")
 	c, err := New(carrierConfig, host, WithBroker(b))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Serve(); err != nil {
 		t.Fatal(err)
 	}
 	prefix := carrierConfig.TopicPrefix

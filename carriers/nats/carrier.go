@@ -68,7 +68,7 @@ func New(cfg Config, host core.Host) (*Carrier, error) {
 	return &Carrier{
 		cfg:      cfg,
 		host:     host,
-		log:      host.Logger.With("carrier", host.Name),
+		log:      host.Logger,
 		subjects: subjects{prefix: cfg.SubjectPrefix},
 		consumer: consumerName(host),
 		status:   status{state: core.StateStarting, why: "not connected yet"},

@@ -25,8 +25,8 @@ func (c *Carrier) Agents() []core.HostedAgent {
 	return list
 }
 
-// Hosted lists the agents as the gateway takes them in.
-func (c Config) Hosted() []core.HostedAgent {
+// HostedAgents lists the agents as the gateway takes them in.
+func (c Config) HostedAgents() []core.HostedAgent {
 	list := make([]core.HostedAgent, 0, len(c.Agents))
 	for _, name := range sortedKeys(c.Agents) {
 		list = append(list, c.Agents[name].hosted(name))

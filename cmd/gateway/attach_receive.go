@@ -17,7 +17,7 @@ func (a *attachment) receive(ctx context.Context) error {
 	for {
 		var entries []client.Entry
 		err := a.retry(ctx, "inbox", func() (err error) {
-			entries, err = a.client.Inbox(ctx, a.seat, a.written, pollWait)
+			entries, err = a.client.Inbox(ctx, a.seat, client.InboxQuery{After: a.written, Wait: pollWait})
 			return err
 		})
 		if err == nil {

@@ -46,12 +46,21 @@ func startBrokers(c *configuration, logger *slog.Logger) (*brokers, error) {
 		}
 	}
 	if wanted(logger, "embedded.mqtt", c.Embedded.MQTT.Enabled, c.Embedded.MQTT.Listen, mqttURLs) {
-		b.mqtt, err = mqtt.StartBroker(c.Embedded.MQTT, logger.With("broker", "mqtt"))
+		b.mqtt, err = mqtt.NewBroker(c.Embedded.MQTT, logger.With("broker", "mqtt"))
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}
 	}
 	return b, nil
+}
+
+// serve lets devices in, once the carriers have been made that take what they
+// publish.
+func (b *brokers) serve() error {
+	if b.mqtt == nil {
+		return nil
+	}
+	return b.mqtt.Serve()
 }
 
 func wanted(logger *slog.Logger, key string, enabled bool, listen string, urls []string) bool {

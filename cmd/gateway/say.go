@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"time"
 
+	"github.com/compozy-gateway/gateway/cmd/gateway/internal/compose"
 	"github.com/compozy-gateway/gateway/core"
 	"github.com/spf13/cobra"
 )
@@ -56,34 +53,6 @@ func (s *sayFlags) used(cmd *cobra.Command) bool {
 	return false
 }
 
-// sayEnvelope is the envelope in the order in which the protocol page lists its
-// fields. The absent recipient and proof are written as null, as the protocol
-// recommends to senders.
-type sayEnvelope struct {
-	Protocol    string   `json:"protocol"`
-	ID          string   `json:"id"`
-	WorkspaceID string   `json:"workspace_id"`
-	Kind        string   `json:"kind"`
-	Channel     string   `json:"channel"`
-	Surface     string   `json:"surface"`
-	ThreadID    string   `json:"thread_id,omitempty"`
-	DirectID    string   `json:"direct_id,omitempty"`
-	From        string   `json:"from"`
-	To          *string  `json:"to"`
-	Mentions    []string `json:"mentions,omitempty"`
-	WorkID      string   `json:"work_id,omitempty"`
-	ReplyTo     string   `json:"reply_to,omitempty"`
-	CausationID string   `json:"causation_id,omitempty"`
-	TS          int64    `json:"ts"`
-	ExpiresAt   int64    `json:"expires_at,omitempty"`
-	Body        sayBody  `json:"body"`
-	Proof       *string  `json:"proof"`
-}
-
-type sayBody struct {
-	Text string `json:"text"`
-}
-
 // build makes the envelope. Only what cannot be sent at all is refused here; the
 // gateway judges the rest.
 func (s *sayFlags) build() ([]byte, error) {
@@ -97,40 +66,17 @@ func (s *sayFlags) build() ([]byte, error) {
 	if s.direct && s.to == "" {
 		return nil, usagef("--direct needs --to: a direct room has two peers")
 	}
-	now := time.Now()
-	e := sayEnvelope{
-		Protocol: core.Protocol, ID: s.id, WorkspaceID: s.workspace, Kind: string(core.KindSay), Channel: s.channel,
-		Surface: string(core.SurfaceThread), ThreadID: s.thread,
-		From: s.from, Mentions: s.mentions, WorkID: s.work, ReplyTo: s.replyTo, CausationID: s.causedBy,
-		TS: now.Unix(), Body: sayBody{Text: s.text},
+	e := compose.Envelope{
+		ID: s.id, WorkspaceID: s.workspace, Kind: core.KindSay, Channel: s.channel, From: s.from,
+		Mentions: s.mentions, WorkID: s.work, ReplyTo: s.replyTo, CausationID: s.causedBy,
+		Body: compose.SayBody{Text: s.text},
 	}
-	if e.ID == "" {
-		e.ID = newMessageID()
-	}
-	if s.to != "" {
-		e.To = &s.to
-	}
+	e.Address(s.to)
 	if s.direct {
-		e.Surface, e.ThreadID = string(core.SurfaceDirect), ""
-		e.DirectID = core.DirectRoomID(s.workspace, s.channel, s.from, s.to)
+		e.InDirectRoom(core.DirectRoomID(s.workspace, s.channel, s.from, s.to))
+	} else {
+		e.InThread(s.thread)
 	}
-	if s.expiresIn > 0 {
-		e.ExpiresAt = now.Add(s.expiresIn).Unix()
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e); err != nil {
-		return nil, fmt.Errorf("write the envelope: %w", err)
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
-}
-
-// newMessageID is a random UUID (version 4).
-func newMessageID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // It never fails: it ends the process first.
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	e.Stamp(time.Now(), s.expiresIn)
+	return e.JSON()
 }

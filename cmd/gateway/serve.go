@@ -80,6 +80,9 @@ func assemble(c *configuration, db *store.Store, logger *slog.Logger) (*running,
 			return nil, errors.Join(err, b.close())
 		}
 	}
+	if err := b.serve(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
 	return r, nil
 }
 

@@ -2,7 +2,7 @@
 -- dies between the commit and the mark in bun_migrations runs it again.
 --
 -- Instants are INTEGER milliseconds UTC, 0 meaning none. Small codes are listed
--- in models.go. The counters 0 and 1 and NULL take no room in a row, which is
+-- in models.go; -1 is what has none. The counters 0 and 1 and NULL take no room in a row, which is
 -- why the commonest states have those codes.
 
 -- One row: what names this database, and its counters.
@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS names (
 CREATE TABLE IF NOT EXISTS containers (
   id           INTEGER PRIMARY KEY,
   channel_id   INTEGER NOT NULL REFERENCES channels (id),
-  surface      INTEGER NOT NULL,
+  surface      INTEGER NOT NULL CHECK (surface >= 0),
   name         TEXT    NOT NULL,
   known        INTEGER NOT NULL DEFAULT 0,
   peer_a       TEXT,
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS works (
   container_id INTEGER REFERENCES containers (id),
   initiator    TEXT,
   target       TEXT,
-  state        INTEGER NOT NULL DEFAULT 0,
+  state        INTEGER NOT NULL DEFAULT 0 CHECK (state >= 0),
   opened_seq   INTEGER NOT NULL DEFAULT 0,
   updated_seq  INTEGER NOT NULL DEFAULT 0,
   updated_at   INTEGER NOT NULL DEFAULT 0,
@@ -144,7 +144,7 @@ CREATE TABLE IF NOT EXISTS messages (
   channel_id   INTEGER NOT NULL REFERENCES channels (id) DEFERRABLE INITIALLY DEFERRED,
   container_id INTEGER,
   work_id      INTEGER,
-  kind         INTEGER NOT NULL,
+  kind         INTEGER NOT NULL CHECK (kind >= 0),
   carrier_id   INTEGER NOT NULL,
   arrival      INTEGER NOT NULL,
   committed_at INTEGER NOT NULL,
@@ -198,7 +198,7 @@ CREATE TABLE IF NOT EXISTS deliveries (
   seq          INTEGER NOT NULL,
   recipient_id INTEGER NOT NULL REFERENCES recipients (id) DEFERRABLE INITIALLY DEFERRED,
   position     INTEGER NOT NULL,
-  state        INTEGER NOT NULL DEFAULT 0,
+  state        INTEGER NOT NULL DEFAULT 0 CHECK (state >= 0),
   attempts     INTEGER NOT NULL DEFAULT 0,
   deadline     INTEGER NOT NULL,
   direct       INTEGER NOT NULL DEFAULT 0,

@@ -279,7 +279,7 @@ func TestInboxKeepsTheBytesOfEnvelopes(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.EscapedPath() {
 		case "GET /v0/workspaces/w%2F1/channels/c/peers/p/inbox":
-			if r.URL.Query().Get("after") != "3" || r.URL.Query().Get("wait") != "30s" {
+			if r.URL.Query().Get("after") != "3" || r.URL.Query().Get("wait") != "30s" || r.URL.Query().Get("limit") != "7" {
 				t.Errorf("asked with %s", r.URL.RawQuery)
 			}
 			fmt.Fprint(w, `{"entries":[{"position":4,"seq":9,"envelope":{"n":1.10,"s":"\u0041"}}],"next":4}`)
@@ -292,7 +292,7 @@ func TestInboxKeepsTheBytesOfEnvelopes(t *testing.T) {
 		}
 	})
 	seat := Seat{"w/1", "c", "p"}
-	entries, err := c.Inbox(t.Context(), seat, 3, 30*time.Second)
+	entries, err := c.Inbox(t.Context(), seat, InboxQuery{After: 3, Wait: 30 * time.Second, Limit: 7})
 	if err != nil || len(entries) != 1 || entries[0].Position != 4 || string(entries[0].Envelope) != `{"n":1.10,"s":"\u0041"}` {
 		t.Fatalf("got %+v, %v", entries, err)
 	}

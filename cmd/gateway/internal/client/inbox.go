@@ -36,10 +36,24 @@ func (c *Client) Detach(ctx context.Context, s Seat) error {
 	return c.Call(ctx, http.MethodDelete, s.path())
 }
 
-// Inbox waits for entries behind the position, at most as long as wait; none
-// may come. Asking also acknowledges what was served up to the position.
-func (c *Client) Inbox(ctx context.Context, s Seat, after int64, wait time.Duration) ([]Entry, error) {
-	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "wait": {wait.String()}}
+// InboxQuery says what to read of an inbox.
+type InboxQuery struct {
+	// After is the position behind which to start. Asking also acknowledges what
+	// was served up to it.
+	After int64
+	// Wait is how long to wait for an entry when there is none; the gateway's
+	// bound is a minute.
+	Wait time.Duration
+	// Limit is the most entries to give; 0 leaves it to the gateway.
+	Limit int
+}
+
+// Inbox waits for entries and gives them; none may come.
+func (c *Client) Inbox(ctx context.Context, s Seat, q InboxQuery) ([]Entry, error) {
+	query := url.Values{"after": {strconv.FormatInt(q.After, 10)}, "wait": {q.Wait.String()}}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
 	var page struct {
 		Entries []Entry `json:"entries"`
 	}
