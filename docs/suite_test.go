@@ -90,11 +90,25 @@ func literals(node ast.Node, to map[string]bool) {
 func (s *suite) has(name string) error {
 	test, sub, nested := strings.Cut(name, "/")
 	texts, ok := s.texts[test]
-	switch {
-	case !ok:
+	if !ok {
 		return errors.New("there is no such test")
-	case nested && !texts[sub] && !s.shared[sub]:
-		return fmt.Errorf("%s has no subtest of that name", test)
+	}
+	if nested && !s.named(texts, sub) {
+		return fmt.Errorf("%s has no subtest %q", test, sub)
 	}
 	return nil
+}
+
+// named reports whether the name is that of a subtest, or those of subtests
+// inside each other.
+func (s *suite) named(texts map[string]bool, name string) bool {
+	if texts[name] || s.shared[name] {
+		return true
+	}
+	for i, c := range name {
+		if c == '/' && s.named(texts, name[:i]) && s.named(texts, name[i+1:]) {
+			return true
+		}
+	}
+	return false
 }

@@ -93,7 +93,7 @@ func (h *house) start(more ...func(*Gateway)) {
 }
 
 func (h *house) context() context.Context {
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), 40*time.Second)
 	h.t.Cleanup(cancel)
 	return ctx
 }

@@ -1,9 +1,10 @@
 // Package integration tests the built gateway from outside, with clients that
 // share no code with it: mosquitto's command line, a Node program on the npm
-// package nats, curl, and shell scripts as stdio agents. Its tests have the
-// build tag brokers:
+// package nats, an MCP host on the npm package @modelcontextprotocol/sdk, curl,
+// and shell scripts as stdio agents. Its tests have the build tag brokers:
 //
 //	(cd integration/testdata/node && npm ci)
+//	(cd integration/testdata/mcp && npm ci)
 //	go test -tags=brokers ./integration/...
 //
 // They need the Debian packages mosquitto, mosquitto-clients, nats-server, curl
@@ -15,8 +16,8 @@
 //   - harness_test.go runs gateways: configuration, start, kill, restart.
 //   - brokers_test.go runs mosquitto and nats-server, and names the sites that
 //     tests run on: the embedded brokers, or brokers of their own.
-//   - mosquitto_test.go, node_test.go, curl_test.go and agent_test.go drive the
-//     foreign clients; message_test.go writes envelopes; reading_test.go reads
-//     what the gateway says of itself.
+//   - mosquitto_test.go, node_test.go, mcphost_test.go, curl_test.go and
+//     agent_test.go drive the foreign clients; message_test.go writes envelopes;
+//     reading_test.go reads what the gateway says of itself.
 //   - Every other file holds tests, named after what must hold.
 package integration

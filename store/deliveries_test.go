@@ -29,7 +29,7 @@ func TestResultsFollowTheirRules(t *testing.T) {
 		}
 		apply(t, s, &c)
 		var group Changes
-		for range rapid.IntRange(0, 300).Draw(rt, "results") {
+		for range rapid.IntRange(0, 60).Draw(rt, "results") {
 			r := Result{
 				ID:    core.DeliveryID{Seq: rapid.Int64Range(first, seq+1).Draw(rt, "seq"), Recipient: link},
 				State: rapid.SampledFrom([]core.DeliveryState{core.DeliveryPending, core.DeliveryAcked, core.DeliveryExpired, core.DeliveryDead}).Draw(rt, "state"),

@@ -185,12 +185,12 @@ func TestTheRejectionLogIsBoundedInTimeAndRows(t *testing.T) {
 func TestRetentionShrinksTheFileWhileOthersWrite(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	a := newAccepting(t, s)
-	for range 40 {
+	for range 20 {
 		write(t, s, func(ctx context.Context, tx *Tx) error { return a.accept(ctx, tx, a.messages(500)) })
 	}
 	write(t, s, func(ctx context.Context, tx *Tx) error {
 		for _, link := range a.links {
-			if n, err := tx.ExpirePending(ctx, link, noon.Add(48*time.Hour), 1<<20); err != nil || n != 20_000 {
+			if n, err := tx.ExpirePending(ctx, link, noon.Add(48*time.Hour), 1<<20); err != nil || n != 10_000 {
 				return fmt.Errorf("expired %d, %w", n, err)
 			}
 		}
@@ -227,7 +227,7 @@ func TestRetentionShrinksTheFileWhileOthersWrite(t *testing.T) {
 	if err := <-writing; err != nil {
 		t.Fatalf("write during the retention: %v", err)
 	}
-	if r.Messages != 20_000 || r.Keys != 20_000 || r.Pages == 0 {
+	if r.Messages != 10_000 || r.Keys != 10_000 || r.Pages == 0 {
 		t.Fatalf("pruned %+v", r)
 	}
 	mustExec(t, s.writer.DB, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -244,7 +244,7 @@ func TestRetentionShrinksTheFileWhileOthersWrite(t *testing.T) {
 func TestTheFileStaysSmall(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	a := newAccepting(t, s)
-	const groups, size = 80, 250
+	const groups, size = 40, 250
 	for range groups {
 		messages := a.messages(size)
 		write(t, s, func(ctx context.Context, tx *Tx) error { return a.accept(ctx, tx, messages) })

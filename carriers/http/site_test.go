@@ -22,7 +22,7 @@ const (
 	testWS          = "ws-1"
 	testCh          = "lab"
 	testMaxEnvelope = 64 << 10
-	patience        = 10 * time.Second
+	patience        = 30 * time.Second
 
 	channelPath = "/v0/workspaces/" + testWS + "/channels/" + testCh
 )

@@ -33,23 +33,9 @@ func TestWithoutARunningCarrierNothingIsTaken(t *testing.T) {
 	}
 }
 
-func TestADeviceThatIsEarlyWaitsForTheCarrier(t *testing.T) {
+func TestADeviceThatIsEarlyIsAcknowledgedByTheCarrierAlone(t *testing.T) {
 	b := unservedBroker(t)
-	socket, err := net.Dial("tcp", b.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = socket.Close() }()
-	device := newPeer(socket)
-	hello := packets.Packet{FixedHeader: header(packets.Connect)}
-	hello.Connect = packets.ConnectParams{ProtocolName: []byte("MQTT"), ClientIdentifier: "early", Keepalive: 30}
-	publish := packets.Packet{FixedHeader: header(packets.Publish), TopicName: broadcast, PacketID: 1, Payload: []byte("early")}
-	publish.FixedHeader.Qos = 1
-	for _, pk := range []packets.Packet{hello, publish} {
-		if err := device.write(pk); err != nil {
-			t.Fatal(err)
-		}
-	}
+	device := publishEarly(t, b)
 	c, err := New(testConfig(""), testHost("mqtt"), WithBroker(b))
 	if err != nil {
 		t.Fatal(err)
@@ -59,14 +45,48 @@ func TestADeviceThatIsEarlyWaitsForTheCarrier(t *testing.T) {
 	if err := b.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []byte{packets.Connack, packets.Puback} {
-		pk, err := device.read()
-		if err != nil || pk.FixedHeader.Type != want {
-			t.Fatalf("the device got %v and %v, want a packet of type %d", pk.FixedHeader, err, want)
+	// While the carrier is not running yet, the device may be turned away; like any
+	// device it then sends again.
+	for !acknowledged(t, device) {
+		device = publishEarly(t, b)
+	}
+	if !slices.Contains(in.payloads(), "early") {
+		t.Error("the message was acknowledged and not given to the carrier")
+	}
+}
+
+// publishEarly connects and publishes without waiting for anything.
+func publishEarly(t *testing.T, b *Broker) *peer {
+	t.Helper()
+	socket, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	device := newPeer(socket)
+	hello := packets.Packet{FixedHeader: header(packets.Connect)}
+	hello.Connect = packets.ConnectParams{ProtocolName: []byte("MQTT"), ClientIdentifier: "early", Keepalive: 30}
+	publish := packets.Packet{FixedHeader: header(packets.Publish), TopicName: broadcast, PacketID: 1, Payload: []byte("early")}
+	publish.FixedHeader.Qos = 1
+	for _, pk := range []packets.Packet{hello, publish} {
+		if err := device.write(pk); err != nil {
+			return device // It was turned away already; reading tells.
 		}
 	}
-	if !slices.Equal(in.payloads(), []string{"early"}) {
-		t.Error("the message was acknowledged and not given to the carrier")
+	return device
+}
+
+// acknowledged reads until the PUBACK, or until the connection ends without.
+func acknowledged(t *testing.T, device *peer) bool {
+	t.Helper()
+	for {
+		pk, err := device.read()
+		if err != nil {
+			return false
+		}
+		if pk.FixedHeader.Type == packets.Puback {
+			return true
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long something may take that must come.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // broker is a real server in this process that can be stopped, started again on
 // its port, and robbed of its state.

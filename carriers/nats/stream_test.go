@@ -81,7 +81,7 @@ func TestExistingStreamIsTakenAsItIs(t *testing.T) {
 			if o := r.send(message("t1", "x")); o.err != nil {
 				t.Fatal(o.err)
 			}
-			eventually(t, "the message comes back", func() bool { return in.count("x") == 1 })
+			eventually(t, "the message comes back", func() bool { return in.count("x") >= 1 })
 			s, err := js.Stream(within(t), "COMPOZY_NETWORK_V0")
 			if err != nil {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestStreamDeletedWhileConnectedIsCreatedAgain(t *testing.T) {
 	})
 	r.awaitReady()
 	eventually(t, "a message passes", func() bool { return r.send(message("t1", "x")).err == nil })
-	eventually(t, "the message comes back", func() bool { return in.count("x") == 1 })
+	eventually(t, "the message comes back", func() bool { return in.count("x") >= 1 })
 }
 
 func TestConsumerDeletedWhileConnectedIsCreatedAgain(t *testing.T) {
@@ -179,7 +179,7 @@ func TestBrokerComesBackEmpty(t *testing.T) {
 	if o := r.send(message("t2", "after")); o.err != nil {
 		t.Fatal(o.err)
 	}
-	eventually(t, "the message comes back", func() bool { return in.count("after") == 1 })
+	eventually(t, "the message comes back", func() bool { return in.count("after") >= 1 })
 }
 
 func TestBrokerAbsentAtTheStartIsWaitedFor(t *testing.T) {

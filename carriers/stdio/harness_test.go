@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	patience  = 20 * time.Second
+	patience  = 40 * time.Second
 	pollEvery = 2 * time.Millisecond
 
 	testWorkspace = "ws-1"

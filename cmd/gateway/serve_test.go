@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = 40 * time.Second
 	tick     = 10 * time.Millisecond
 )
 
