@@ -21,6 +21,10 @@ type (
 		Decisions  []core.Decision    `json:"decisions"`
 		Deliveries []core.Delivery    `json:"deliveries"`
 		Receipts   []core.ReceiptView `json:"receipts"`
+		Wakes      []core.WakeView    `json:"wakes"`
+		Skips      []core.SkipView    `json:"skips"`
+		// Participations is null where no agent is concerned.
+		Participations map[string]core.Participation `json:"resolved_network_participation"`
 	}
 )
 
@@ -46,7 +50,9 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 		return core.ErrNotFound
 	}
 	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
-	tail := encode(inspectionTail{list(m.Decisions), list(m.Deliveries), list(m.Receipts)})
+	tail := encode(inspectionTail{
+		list(m.Decisions), list(m.Deliveries), list(m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), m.Participations,
+	})
 	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
 	body = append(body, head[:len(head)-len("}\n")]...)
 	body = append(body, `,"envelope":`...)
@@ -54,6 +60,22 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	body = append(body, ',')
 	body = append(body, tail[len("{"):]...)
 	return writeBody(w, nethttp.StatusOK, typeJSON, body)
+}
+
+// wakes is what the caller may see of the wakes of a message. A wake may have
+// had to do with direct rooms too: what leads there is an operator's.
+func (c *caller) wakes(all []core.WakeView, id string) []core.WakeView {
+	seen := make([]core.WakeView, 0, len(all))
+	for _, w := range all {
+		if !c.operator {
+			w.Detail = ""
+			if w.Root != id {
+				w.Root = ""
+			}
+		}
+		seen = append(seen, w)
+	}
+	return seen
 }
 
 // list makes sure that an empty list is written as one.
