@@ -20,6 +20,12 @@ func TestClosedSets(t *testing.T) {
 	check("states", words(core.WorkStates()), []string{
 		"submitted", "working", "needs_input", "completed", "failed", "canceled",
 	})
+	check("skips", words(core.Skips()), []string{
+		"not_live", "not_eligible", "not_addressed", "duplicate", "network_disabled", "depth_exceeded",
+		"coalesced", "budget_exhausted", "in_flight",
+	})
+	check("wakes", words(core.WakeStates()), []string{"queued", "running", "succeeded", "failed", "canceled", "deadline_exceeded"})
+	check("usage", words(core.UsageStates()), []string{"reserved", "actual", "usage_unavailable"})
 	check("reasons", words(core.ReasonCodes()), []string{
 		"malformed", "expired", "duplicate", "unsupported_kind", "unsupported_profile", "verification_failed",
 		"not_target", "not_found", "busy", "internal", "invalid_surface", "conversation_not_found",
