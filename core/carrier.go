@@ -121,6 +121,9 @@ type Inbound struct {
 	Redelivered bool
 	// Principal is the authenticated sender, nil where the carrier has none.
 	Principal *Principal
+	// Wake is the id of the wake in which a hosted agent wrote the frame, empty
+	// where there was none.
+	Wake string
 }
 
 // Principal is an authenticated sender and what it may speak for.

@@ -100,6 +100,13 @@ type Inspection struct {
 	Decisions   []Decision     `json:"decisions"`
 	Deliveries  []Delivery     `json:"deliveries"`
 	Receipts    []ReceiptView  `json:"receipts"`
+	// Wakes are those that the message admitted or joined, or that followed for
+	// its sake; Skips say why a recipient got no wake of its own.
+	Wakes []WakeView `json:"wakes"`
+	Skips []SkipView `json:"skips"`
+	// Participations holds, by recipient, the participation of every agent that
+	// Wakes and Skips speak of.
+	Participations map[string]Participation `json:"resolved_network_participation"`
 
 	// Parties are the only peers who may read it (with admins); both empty means
 	// everybody with access to the channel.

@@ -15,6 +15,8 @@ func (d *decider) accept(m *message) int64 {
 	routes := d.route(m)
 	row := d.messageRow(m, seq)
 	row.Ignored = routes.ignored
+	row.Skips = d.admit(m, seq, routes.attached)
+	d.produced(m.env, m.wake)
 	recipients := d.deliver(m, seq, routes.targets)
 	d.changes.Messages = append(d.changes.Messages, row)
 	d.state.Keys[row.Key] = &store.Known{Seq: seq, Content: m.env.Content, CommittedAt: d.now, Recipients: recipients}

@@ -14,6 +14,9 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 	if !g.pins.allow(at.WorkspaceID, at.Peer, c.name, at.Principal) {
 		return fmt.Errorf("peer %s is reserved for another sender: %w", at.Peer, core.ErrForbidden)
 	}
+	if err := g.mayAttach(c, at); err != nil {
+		return err
+	}
 	if !allowedByAny(c.scopes, at.WorkspaceID, at.Channel, at.Peer) {
 		return fmt.Errorf("the scope of carrier %s does not take in peer %s there: %w", c.name, at.Peer, core.ErrForbidden)
 	}

@@ -56,8 +56,9 @@ type Scopes map[string][]core.Scope
 
 // Participation holds the defaults and ceilings of live agents' bounds.
 type Participation struct {
-	Defaults map[string]any `koanf:"defaults"`
-	Limits   map[string]any `koanf:"limits"`
+	Defaults core.BoundsRequest `koanf:"defaults"`
+	// Limits lower the built-in ceilings.
+	Limits core.BoundsRequest `koanf:"limits"`
 }
 
 // DefaultConfig is what runs when nothing is configured.
@@ -122,6 +123,29 @@ func (c Config) Validate() []error {
 	}
 	if c.Store.MaxPending < 1 {
 		bad("store.max_pending", "is %d: use at least 1", c.Store.MaxPending)
+	}
+	return append(problems, c.Participation.validate()...)
+}
+
+// validate reports what is wrong with the defaults and the limits, each by
+// itself and together.
+func (p Participation) validate() []error {
+	problems := append(p.Defaults.Check("participation.defaults"), p.Limits.Check("participation.limits")...)
+	if len(problems) > 0 {
+		return problems
+	}
+	_, problems = core.ResolveBounds("participation.defaults", p.Defaults, core.BoundsRequest{}, p.Limits)
+	return problems
+}
+
+// ValidateAgents reports what is wrong with the bounds that the agents of a
+// carrier ask for, beyond what the carrier itself can see: the configured
+// limits.
+func (c Config) ValidateAgents(key string, agents []core.HostedAgent) []error {
+	var problems []error
+	for _, a := range agents {
+		_, found := c.askedFor(key+".agents."+a.Name, a)
+		problems = append(problems, found...)
 	}
 	return problems
 }

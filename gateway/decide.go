@@ -16,6 +16,8 @@ type policy struct {
 	receipts       bool
 	maxParked      int
 	maxParkedFrom  int
+	// enabled is network.enabled.
+	enabled bool
 }
 
 // offer is an inbound frame on its way to a commit.
@@ -120,7 +122,7 @@ func (d *decider) settle(o *offer) core.Settlement {
 	if stale := o.env.CheckFresh(d.now, d.policy.freshness); stale != nil {
 		return d.reject(o, stale)
 	}
-	m := &message{env: o.env, origin: o.origin, arrival: o.in.Arrival, address: o.in.Address}
+	m := &message{env: o.env, origin: o.origin, arrival: o.in.Arrival, address: o.in.Address, wake: d.writtenIn(o)}
 	outcome, refusal := d.judge(m)
 	if refusal != nil {
 		return d.reject(o, refusal)
@@ -173,6 +175,8 @@ type message struct {
 	opens bool
 	// other is the recipient in a direct room.
 	other string
+	// wake is the wake in which it was written, nil where there was none.
+	wake *store.Run
 }
 
 type outcome uint8

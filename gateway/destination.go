@@ -43,9 +43,11 @@ type destination struct {
 	carrier   *carrier
 	recipient recipient
 	limits    core.Limits
-	log       *slog.Logger
-	cancel    context.CancelFunc
-	wakeup    chan struct{}
+	// resident is true for a hosted agent: conversation reaches it in a wake only.
+	resident bool
+	log      *slog.Logger
+	cancel   context.CancelFunc
+	wakeup   chan struct{}
 	// window holds a token for each send under way.
 	window chan struct{}
 	// sends counts those whose outcome is not committed yet.
@@ -65,6 +67,7 @@ func newDestination(g *Gateway, c *carrier, r recipient, cancel context.CancelFu
 	limits := c.impl.Limits()
 	return &destination{
 		gateway: g, carrier: c, recipient: r, limits: limits, cancel: cancel,
+		resident: g.dir.hostedAgent(r.id) != nil,
 		log:      g.log.With("recipient", r.String(), "carrier", c.name),
 		wakeup:   make(chan struct{}, 1),
 		window:   make(chan struct{}, max(1, limits.InFlight)),
@@ -101,7 +104,11 @@ func (d *destination) sendPage(ctx context.Context, cursor int64) (next int64, m
 		d.forgetRetries()
 	}
 	now := d.gateway.now()
-	page, err := d.gateway.store.Pending(ctx, d.recipient.id, cursor, now, pageRows, pageBytes)
+	pending := d.gateway.store.Pending
+	if d.resident {
+		pending = d.gateway.store.PendingResident
+	}
+	page, err := pending(ctx, d.recipient.id, cursor, now, pageRows, pageBytes)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.fail(&core.SendError{Code: core.CodeUnavailable, Detail: "cannot read the outbox", Err: err})
@@ -111,6 +118,8 @@ func (d *destination) sendPage(ctx context.Context, cursor int64) (next int64, m
 	for _, p := range page {
 		switch {
 		case d.isUnderway(p.ID):
+		case p.Held:
+			d.holdUntilLate(ctx, p, now)
 		case p.NextAttempt.After(now):
 			d.retryNotBefore(p.NextAttempt)
 		case !d.send(ctx, p):
@@ -171,6 +180,14 @@ func (d *destination) send(ctx context.Context, p store.Pending) bool {
 		settled(d.outcome(p, ack, err))
 	})
 	return true
+}
+
+// holdUntilLate leaves a message to the next wake of its recipient, unless it is
+// too late for that.
+func (d *destination) holdUntilLate(ctx context.Context, p store.Pending, now time.Time) {
+	if !p.Deadline.IsZero() && !now.Before(p.Deadline) {
+		_ = d.gateway.committer.record(ctx, store.Result{ID: p.ID, State: core.DeliveryExpired, Attempts: p.Attempts}, nil)
+	}
 }
 
 // outcome turns what the carrier said into what is stored; nil stores nothing.

@@ -56,10 +56,17 @@ type directory struct {
 	channels map[channelKey][]*recipient
 	// peers holds the rows of each peer, attached or not.
 	peers map[store.PeerKey][]*recipient
+	// hosted are the live agents by their recipient, dormant those that take no
+	// part, by the channel that they are configured for.
+	hosted  map[int64]*hosted
+	dormant map[channelKey][]*hosted
 }
 
 func newDirectory() *directory {
-	return &directory{byID: map[int64]*recipient{}, channels: map[channelKey][]*recipient{}, peers: map[store.PeerKey][]*recipient{}}
+	return &directory{
+		byID: map[int64]*recipient{}, channels: map[channelKey][]*recipient{}, peers: map[store.PeerKey][]*recipient{},
+		hosted: map[int64]*hosted{}, dormant: map[channelKey][]*hosted{},
+	}
 }
 
 // put takes in a row of the store, or its change.

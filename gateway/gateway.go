@@ -46,6 +46,7 @@ type Gateway struct {
 	dir            *directory
 	committer      *committer
 	dispatcher     *dispatcher
+	runner         *runner
 	watch          *watch
 	metrics        *metrics
 	pins           *pins
@@ -55,6 +56,8 @@ type Gateway struct {
 	// carriers is complete before Run.
 	carriers map[string]*carrier
 	order    []string
+	// agents are those that the carriers host; complete before Run.
+	agents []*hosted
 
 	mu sync.Mutex
 	// storeTrouble says why the store cannot write now, empty while it can.
@@ -84,6 +87,7 @@ func New(o Options) (*Gateway, error) {
 			receipts:       o.Config.Protocol.RejectionReceipts == "directed",
 			maxParked:      maxParked,
 			maxParkedFrom:  maxParkedFrom,
+			enabled:        o.Config.Network.Enabled,
 		},
 		dir:            newDirectory(),
 		watch:          newWatch(),
@@ -94,6 +98,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(g)
 	g.committer = newCommitter(g)
 	g.dispatcher = newDispatcher(g)
+	g.runner = newRunner(g)
 	g.discovery = newDiscovery(g)
 	if err := g.committer.start(context.Background()); err != nil {
 		return nil, fmt.Errorf("read the gateway's state: %w", err)
@@ -147,6 +152,9 @@ func (g *Gateway) AddCarrier(name, typ string, impl core.Carrier) error {
 	if p, ok := impl.(core.Pinner); ok {
 		g.pins.carriers[name] = p
 	}
+	if w, ok := impl.(core.Waker); ok {
+		return g.addAgents(c, w)
+	}
 	return nil
 }
 
@@ -165,11 +173,19 @@ func (g *Gateway) Run(ctx context.Context) error {
 	if err := g.detachForgotten(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("detach what is not hosted any more: %w", err)
 	}
+	if err := g.enrol(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("enrol the agents: %w", err)
+	}
 
 	quitCommitter := make(chan struct{})
 	var committing sync.WaitGroup
 	committing.Go(func() { g.committer.run(quitCommitter) })
 
+	if err := g.recoverWakes(context.WithoutCancel(ctx)); err != nil {
+		close(quitCommitter)
+		committing.Wait()
+		return err
+	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSending()
 	g.dispatcher.start(sending)
@@ -191,6 +207,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { g.keepUp(upkeep) })
 	keeping.Go(func() { g.discovery.run(upkeep) })
+	var waking sync.WaitGroup
+	waking.Go(func() { g.runner.run(upkeep, receiving) })
 
 	select {
 	case <-ctx.Done():
@@ -206,6 +224,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	stopReceiving()
 	err = carriers.Wait()
+	waking.Wait()
 	g.dispatcher.running.Wait()
 	keeping.Wait()
 	close(quitCommitter)

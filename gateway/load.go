@@ -43,6 +43,7 @@ func (c *committer) needs(offers []*offer) store.Needs {
 		n.Keys = append(n.Keys, keyOf(o.env))
 		if o.refusal == nil {
 			c.needsOf(&n, o.env)
+			c.needsWakes(&n, o)
 		}
 	}
 	return n

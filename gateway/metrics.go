@@ -18,6 +18,7 @@ type metrics struct {
 	offers     *prometheus.CounterVec
 	rejections *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
+	wakes      *prometheus.CounterVec
 	groupSize  prometheus.Histogram
 	commitTime prometheus.Histogram
 }
@@ -34,6 +35,9 @@ func newMetrics(g *Gateway) *metrics {
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gateway_deliveries_total", Help: "Outcomes of deliveries and of attempts, by carrier and state.",
 		}, []string{"carrier", "state"}),
+		wakes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_wakes_total", Help: "Wakes that came to an end, by state.",
+		}, []string{"state"}),
 		groupSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gateway_commit_offers", Help: "Offers that shared a commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
 		}),
@@ -41,7 +45,7 @@ func newMetrics(g *Gateway) *metrics {
 			Name: "gateway_commit_seconds", Help: "Time of a commit, waiting for a locked store included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	m.registry.MustRegister(m.offers, m.rejections, m.deliveries, m.groupSize, m.commitTime,
+	m.registry.MustRegister(m.offers, m.rejections, m.deliveries, m.wakes, m.groupSize, m.commitTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetCollector{g})
 	return m
 }
@@ -64,6 +68,8 @@ func (m *metrics) settled(carrier string, s core.Settlement) {
 		m.rejections.WithLabelValues(carrier, string(s.Rejection.Reason)).Inc()
 	}
 }
+
+func (m *metrics) woken(state core.WakeState) { m.wakes.WithLabelValues(string(state)).Inc() }
 
 func verdictLabel(s core.Settlement) string {
 	switch {

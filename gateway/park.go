@@ -47,6 +47,7 @@ func (d *decider) park(o *offer) core.Settlement {
 		Content: env.Content, Payload: env.Raw,
 	}
 	d.changes.Parked = append(d.changes.Parked, p)
+	d.produced(env, d.writtenIn(o))
 	d.state.Keys[p.Key] = &store.Known{Parked: true, Content: env.Content, CommittedAt: d.now}
 	key := workKeyOf(env)
 	d.state.Parked[key] = append(d.state.Parked[key], p)

@@ -36,6 +36,9 @@ func (c *committer) publish(g group, t *transaction) {
 	for id := range t.woken {
 		c.gateway.dispatcher.wake(id)
 	}
+	if t.wakes {
+		c.gateway.runner.poke()
+	}
 	if anyCommitted(t.settlements) || len(g.controls) > 0 {
 		c.gateway.watch.announce()
 	}

@@ -20,6 +20,15 @@ type target struct {
 type routes struct {
 	targets []target
 	ignored []store.Ignored
+	// attached are the attached peers of the channel, whatever was decided.
+	attached []routedPeer
+}
+
+// routedPeer is an attached peer with its decision; no reason means that it
+// receives the message.
+type routedPeer struct {
+	recipient *recipient
+	why       core.Ignore
 }
 
 func (r *routes) deliver(to *recipient, peer string) {
@@ -47,7 +56,9 @@ func (d *decider) route(m *message) routes {
 		}
 	}
 	for _, peer := range d.dir.attachedIn(m.env.WorkspaceID, m.env.Channel) {
-		if why := d.routePeer(m, peer, addressee); why == "" {
+		why := d.routePeer(m, peer, addressee)
+		r.attached = append(r.attached, routedPeer{peer, why})
+		if why == "" {
 			r.deliver(peer, peer.Peer)
 		} else {
 			r.ignore(peer, why)

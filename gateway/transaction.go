@@ -37,6 +37,8 @@ type transaction struct {
 	// woken are the recipients that have something new.
 	woken map[int64]bool
 	rows  []store.RecipientRow
+	// wakes is true when a wake was admitted.
+	wakes bool
 }
 
 type controlled struct {
@@ -115,6 +117,7 @@ func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
 		t.pending[delivery.ID.Recipient]++
 		t.woken[delivery.ID.Recipient] = true
 	}
+	t.wakes = len(changes.Wakes) > 0
 	t.lastSeq, t.parked = d.lastSeq, d.parkedDelta
 	if err := t.relocate(ctx, d); err != nil {
 		return err

@@ -39,11 +39,12 @@ func newWorld(t *testing.T) *world {
 			Keys: map[store.Key]*store.Known{}, Works: map[store.WorkKey]*store.Work{},
 			Containers: map[store.ContainerKey]*store.Container{}, Members: map[store.Member]bool{},
 			Peers: map[store.PeerKey]*store.Peer{}, Parked: map[store.WorkKey][]*store.Parked{},
+			Owners: map[int64]*store.Owner{}, Causes: map[store.Key][]*store.Run{}, Runs: map[int64]*store.Run{},
 		},
 		dir: newDirectory(), parked: newParkedCounts(),
 		policy: policy{
 			freshness:      core.FreshnessPolicy{MaxReplayAge: 5 * time.Minute, MaxLifetime: 720 * time.Hour},
-			maxDeliveryAge: 24 * time.Hour, peerID: "gateway.test", receipts: true, maxParked: 5, maxParkedFrom: 3,
+			maxDeliveryAge: 24 * time.Hour, peerID: "gateway.test", receipts: true, maxParked: 5, maxParkedFrom: 3, enabled: true,
 		},
 	}
 	w.nats = w.addLink("nats", 1)

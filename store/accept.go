@@ -23,6 +23,7 @@ func (tx *Tx) Apply(ctx context.Context, c *Changes) error {
 		{"deliveries", tx.applyDeliveries},
 		{"parked messages", tx.applyParked},
 		{"peers", tx.applyPeers},
+		{"wakes", tx.applyWakes},
 		{"rejections", tx.applyRejections},
 		{"counters", tx.applyCounters},
 	} {

@@ -52,6 +52,9 @@ func TestWhatIsAppliedIsLoaded(t *testing.T) {
 		Members:    map[Member]bool{{thread, "a.one"}: true},
 		Peers:      map[PeerKey]*Peer{heard.Key: heard},
 		Parked:     map[WorkKey][]*Parked{},
+		Owners:     map[int64]*Owner{},
+		Causes:     map[Key][]*Run{},
+		Runs:       map[int64]*Run{},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("loaded\n%s\nwant\n%s", dump(got), dump(want))

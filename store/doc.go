@@ -21,6 +21,8 @@
 //	deliveries.go                          the rows of each, as a group writes them
 //	recipients.go, queue.go, relocate.go, deadletters.go
 //	                                       the outbox and who it is for
+//	participations.go, wakes_*.go          hosted agents and their wakes: loading and
+//	                                       writing with a group, running, showing
 //	history.go, inspect.go, overview.go    what readers are shown
 //	retention.go, backup.go                deleting and copying
 //

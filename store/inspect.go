@@ -49,6 +49,7 @@ func inspectParked(ctx context.Context, db bun.IDB, workspace, id string) (*core
 		found = &core.Inspection{
 			CommittedAt: p.ReceivedAt, Carrier: p.Carrier, Arrival: p.Arrival.String(), Parked: true, Envelope: p.Payload,
 			Decisions: []core.Decision{}, Deliveries: []core.Delivery{}, Receipts: []core.ReceiptView{},
+			Wakes: []core.WakeView{}, Skips: []core.SkipView{}, Participations: map[string]core.Participation{},
 			Parties: [2]string{p.From, p.To},
 		}
 		if p.Address != nil {
@@ -89,8 +90,10 @@ func inspectMessage(ctx context.Context, tx bun.Tx, workspace, id string, seq in
 		}
 		found.Decisions = append(found.Decisions, core.Decision{Recipient: who, Decision: "ignore", Reason: i.Reason})
 	}
-	found.Receipts, err = inspectReceipts(ctx, tx, workspace, id, container)
-	return found, err
+	if found.Receipts, err = inspectReceipts(ctx, tx, workspace, id, container); err != nil {
+		return nil, err
+	}
+	return found, inspectWakes(ctx, tx, seq, found)
 }
 
 func inspectDeliveries(ctx context.Context, db bun.IDB, seq int64) ([]core.Delivery, []core.Decision, error) {

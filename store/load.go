@@ -16,6 +16,9 @@ func (tx *Tx) Load(ctx context.Context, needs Needs) (*State, error) {
 		Members:    make(map[Member]bool, len(needs.Members)),
 		Peers:      make(map[PeerKey]*Peer, len(needs.Peers)),
 		Parked:     map[WorkKey][]*Parked{},
+		Owners:     make(map[int64]*Owner, len(needs.Owners)),
+		Causes:     make(map[Key][]*Run, len(needs.Causes)),
+		Runs:       map[int64]*Run{},
 	}
 	for _, step := range []struct {
 		what string
@@ -27,6 +30,7 @@ func (tx *Tx) Load(ctx context.Context, needs Needs) (*State, error) {
 		{"works", tx.loadWorks},
 		{"parked messages", tx.loadParked},
 		{"peers", tx.loadPeers},
+		{"wakes", tx.loadWakes},
 	} {
 		if err := step.load(ctx, needs, s); err != nil {
 			return nil, fmt.Errorf("load %s: %w", step.what, err)

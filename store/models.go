@@ -90,6 +90,13 @@ func ignores() []core.Ignore {
 	}
 }
 
+// wakeStates are coded so that the open ones are less than wakeEnded.
+func wakeStates() []core.WakeState { return core.WakeStates() }
+
+func usageStates() []core.UsageState { return core.UsageStates() }
+
+func skips() []core.Skip { return core.Skips() }
+
 // encode gives a value's code, -1 if the set has no such value.
 func encode[T comparable](set []T, value T) int64 {
 	for i, v := range set {

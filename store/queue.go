@@ -10,26 +10,38 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
-// pendingQuery takes the instant, the recipient, the position and the limit.
+// pendingQuery takes whether the recipient is a resident agent, the instant, the
+// recipient, the position and the limit.
 const pendingQuery = "SELECT d.seq, d.position, COALESCE(d.to_peer, ''), d.attempts, d.deadline, d.next_attempt," +
-	" CASE WHEN d.next_attempt <= ? THEN m.payload END" +
+	" (?1 AND m.kind IN (0, 3)), CASE WHEN d.next_attempt <= ?2 AND NOT (?1 AND m.kind IN (0, 3)) THEN m.payload END" +
 	" FROM deliveries d CROSS JOIN messages m ON m.seq = d.seq" +
-	" WHERE d.recipient_id = ? AND d.state = 0 AND d.position > ? ORDER BY d.position LIMIT ?"
+	" WHERE d.recipient_id = ?3 AND d.state = 0 AND d.position > ?4 ORDER BY d.position LIMIT ?5"
 
 // Pending gives deliveries of the recipient that wait to be sent, in the order
 // of their positions, behind afterPosition: at most limit, and no more than
 // maxBytes of payload unless the first alone is larger. Those that must not be
 // tried before a later instant than now are among them, without their payload.
 func (s *Store) Pending(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int) ([]Pending, error) {
-	list, err := s.readPending(ctx, recipient, afterPosition, now, limit, maxBytes)
+	list, err := s.readPending(ctx, recipient, afterPosition, now, limit, maxBytes, false)
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
 	return list, nil
 }
 
-func (s *Store) readPending(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int) ([]Pending, error) {
-	rows, err := s.pending.QueryContext(ctx, millis(now), recipient, afterPosition, limit)
+// PendingResident is Pending for an agent that is given conversation only when
+// it is woken: says and capabilities are among the rest as Held, without their
+// payload.
+func (s *Store) PendingResident(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int) ([]Pending, error) {
+	list, err := s.readPending(ctx, recipient, afterPosition, now, limit, maxBytes, true)
+	if err != nil {
+		return nil, fmt.Errorf("read the outbox: %w", err)
+	}
+	return list, nil
+}
+
+func (s *Store) readPending(ctx context.Context, recipient, afterPosition int64, now time.Time, limit, maxBytes int, resident bool) ([]Pending, error) {
+	rows, err := s.pending.QueryContext(ctx, resident, millis(now), recipient, afterPosition, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +50,7 @@ func (s *Store) readPending(ctx context.Context, recipient, afterPosition int64,
 	err = eachRow(rows, func(rows *sql.Rows) error {
 		p := Pending{ID: core.DeliveryID{Recipient: recipient}}
 		var deadline, next int64
-		if err := rows.Scan(&p.ID.Seq, &p.Position, &p.To, &p.Attempts, &deadline, &next, &p.Payload); err != nil {
+		if err := rows.Scan(&p.ID.Seq, &p.Position, &p.To, &p.Attempts, &deadline, &next, &p.Held, &p.Payload); err != nil {
 			return err
 		}
 		if bytes += len(p.Payload); bytes > maxBytes && len(list) > 0 {

@@ -138,7 +138,9 @@ func (tx *Tx) deleteMessages(ctx context.Context, old []oldMessage, o PruneOptio
 		}
 		r.Keys += n
 		if n > 0 {
-			_, err = tx.run(ctx, "DELETE FROM deliveries WHERE seq = ?", m.seq)
+			if _, err = tx.run(ctx, "DELETE FROM deliveries WHERE seq = ?", m.seq); err == nil {
+				err = tx.wakeGone(ctx, m.seq, m.workspace, m.id)
+			}
 		} else {
 			_, err = tx.run(ctx, "UPDATE dedup SET lingering = 1 WHERE workspace_id = ? AND id = ? AND seq = ?", m.workspace, m.id, m.seq)
 		}
@@ -164,18 +166,24 @@ func (s *Store) pruneKeys(ctx context.Context, o PruneOptions, r *PruneResult) e
 		var n int64
 		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
 			var seqs []any
+			var gone []oldMessage
 			err := tx.each(ctx, func(rows *sql.Rows) error {
-				var seq int64
-				err := rows.Scan(&seq)
-				seqs = append(seqs, seq)
+				var m oldMessage
+				err := rows.Scan(&m.seq, &m.workspace, &m.id)
+				seqs, gone = append(seqs, m.seq), append(gone, m)
 				return err
 			}, "DELETE FROM dedup WHERE (workspace_id, id) IN (SELECT workspace_id, id FROM dedup"+
-				" WHERE lingering = 1 AND committed_at < ? AND known_until < ? LIMIT ?) RETURNING seq",
+				" WHERE lingering = 1 AND committed_at < ? AND known_until < ? LIMIT ?) RETURNING seq, workspace_id, id",
 				o.keysBefore(), millis(o.Now), o.BatchRows)
 			if err != nil {
 				return err
 			}
 			n = int64(len(seqs))
+			for _, m := range gone {
+				if err := tx.wakeGone(ctx, m.seq, m.workspace, m.id); err != nil {
+					return err
+				}
+			}
 			_, err = tx.exec(ctx, bulk{head: "DELETE FROM deliveries WHERE seq IN (VALUES ", tail: ")", columns: 1}, seqs)
 			return err
 		}); err != nil {

@@ -34,6 +34,11 @@ type Needs struct {
 	Containers []ContainerKey
 	Members    []Member
 	Peers      []PeerKey
+	// Owners are agents that may be woken, Causes the keys of envelopes that may
+	// stem from a wake or have caused one, and Runs the ids of wakes.
+	Owners []OwnerKey
+	Causes []Key
+	Runs   []int64
 }
 
 // State holds the rows that Needs named, as they stand in the transaction. What
@@ -47,6 +52,12 @@ type State struct {
 	Peers      map[PeerKey]*Peer
 	// Parked holds, in order of arrival, what waits for the opener of a work.
 	Parked map[WorkKey][]*Parked
+	// Owners holds the agents by their recipient, Causes the wakes that an
+	// envelope was a source or a product of, and Runs every wake that either
+	// names: one wake is one Run.
+	Owners map[int64]*Owner
+	Causes map[Key][]*Run
+	Runs   map[int64]*Run
 }
 
 // Known is an id that was committed before.
@@ -138,6 +149,12 @@ type Changes struct {
 	Peers      []*Peer
 	// Results are the outcomes of deliveries.
 	Results []Result
+	// Wakes are admitted, Joined are messages that come to an open one, Products
+	// are envelopes that were written in one, and Waiting is weighed again later.
+	Wakes    []*NewWake
+	Joined   []Joined
+	Products []Product
+	Waiting  []Waiting
 }
 
 // Message is an accepted message to be stored.
@@ -159,7 +176,9 @@ type Message struct {
 	// KnownUntil is how long its key must stay known.
 	KnownUntil time.Time
 	Ignored    []Ignored
-	Payload    []byte
+	// Skips say who got no wake of its own for it.
+	Skips   []Skipped
+	Payload []byte
 	// Released is true when the message was parked before, so its key is known
 	// already.
 	Released bool
@@ -221,7 +240,9 @@ type Pending struct {
 	Deadline time.Time
 	// NextAttempt is zero or the instant before which it must not be tried.
 	NextAttempt time.Time
-	Payload     []byte
+	// Held is true for what waits for a wake of its recipient.
+	Held    bool
+	Payload []byte
 }
 
 // RecipientRow is a recipient with its id.

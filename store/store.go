@@ -61,7 +61,7 @@ type Store struct {
 	maxRejections int
 
 	// The last ids drawn for rows whose ids the store itself draws.
-	lastContainer, lastWork, lastParked atomic.Int64
+	lastContainer, lastWork, lastParked, lastRun atomic.Int64
 }
 
 // Open opens the store in the directory, making it if need be. While it is
@@ -153,7 +153,7 @@ func (s *Store) identify(ctx context.Context, now time.Time) error {
 // readCounters finds the highest ids drawn so far.
 func (s *Store) readCounters(ctx context.Context) error {
 	for table, last := range map[string]*atomic.Int64{
-		"containers": &s.lastContainer, "works": &s.lastWork, "parked": &s.lastParked,
+		"containers": &s.lastContainer, "works": &s.lastWork, "parked": &s.lastParked, "task_runs": &s.lastRun,
 	} {
 		var id int64
 		if err := s.readers.NewSelect().Table(table).ColumnExpr("COALESCE(MAX(id), 0)").Scan(ctx, &id); err != nil {

@@ -58,6 +58,15 @@ type DeadLetters interface {
 	Discard(ctx context.Context, id core.DeliveryID) error
 }
 
+// Agents are the agents that the gateway hosts.
+type Agents interface {
+	// Agents lists them all.
+	Agents(ctx context.Context) ([]core.AgentView, error)
+	// RenewAgent gives one, by its name or CARRIER.NAME, a new participation.
+	// core.ErrForbidden says that there is nothing to renew, or not now.
+	RenewAgent(ctx context.Context, name string) error
+}
+
 // Fleet tells of all carriers of the gateway, this one included.
 type Fleet interface {
 	Carriers() []core.CarrierView
@@ -69,6 +78,8 @@ type Backend struct {
 	Inboxes     Inboxes
 	DeadLetters DeadLetters
 	Fleet       Fleet
+	// Agents is nil where no agents are hosted.
+	Agents Agents
 	// Metrics answers /metrics; nil means that there are none.
 	Metrics nethttp.Handler
 }

@@ -12,7 +12,7 @@ type deadLetterAction func(ctx context.Context, id core.DeliveryID) error
 
 // getDeadLetters lists the deliveries that were given up.
 func (s *server) getDeadLetters(w nethttp.ResponseWriter, r *request) error {
-	if err := r.mustOperate(); err != nil {
+	if err := r.mustOperate("dead letters"); err != nil {
 		return err
 	}
 	limit, err := r.limit()
@@ -51,7 +51,7 @@ func (s *server) deleteDeadLetter(w nethttp.ResponseWriter, r *request) error {
 }
 
 func (s *server) handleDeadLetter(w nethttp.ResponseWriter, r *request, do deadLetterAction) error {
-	if err := r.mustOperate(); err != nil {
+	if err := r.mustOperate("dead letters"); err != nil {
 		return err
 	}
 	id, err := core.ParseDeliveryID(r.PathValue("delivery"))
@@ -70,12 +70,12 @@ func (s *server) handleDeadLetter(w nethttp.ResponseWriter, r *request, do deadL
 	return nil
 }
 
-// mustOperate refuses callers who may not handle dead letters.
-func (r *request) mustOperate() error {
+// mustOperate refuses callers who may not handle what only an operator may.
+func (r *request) mustOperate(what string) error {
 	if r.caller.operator {
 		return nil
 	}
-	return forbidden("dead letters need an admin token")
+	return forbidden(what + " need an admin token")
 }
 
 // reaches reports whether the letter is in the caller's workspaces.

@@ -29,6 +29,8 @@ func (s *server) handler() nethttp.Handler {
 		"POST /v0/deadletters/{delivery}/replay": s.postReplay,
 		"DELETE /v0/deadletters/{delivery}":      s.deleteDeadLetter,
 		"GET /v0/carriers":                       s.getCarriers,
+		"GET /v0/agents":                         s.getAgents,
+		"POST /v0/agents/{name}/renew":           s.postRenew,
 	} {
 		mux.Handle(pattern, s.wrap(true, h))
 	}

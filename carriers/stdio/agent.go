@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,6 +31,13 @@ type agent struct {
 	// pid and input are those of the running process.
 	pid   int
 	input *input
+	// session is that of a resident agent's process.
+	session *session
+	// intake and life are there while an agent that runs in its wakes alone may
+	// be woken; wakes counts those that go on.
+	intake core.Intake
+	life   context.Context
+	wakes  sync.WaitGroup
 	// why is how the last process ended, or why none was started.
 	why    string
 	next   time.Time
@@ -48,6 +56,8 @@ const (
 	agentBackingOff agentState = "backing off"
 	agentStopping   agentState = "stopping"
 	agentStopped    agentState = "stopped"
+	// agentIdle is that of an agent that waits for its next wake to be started.
+	agentIdle agentState = "idle"
 	// agentLocal is that of an agent that takes no part.
 	agentLocal agentState = "local"
 )
@@ -88,7 +98,7 @@ func newAgent(name string, cfg Config, host core.Host, random func() float64) *a
 func (a *agent) attachment() core.Attachment {
 	return core.Attachment{
 		WorkspaceID: a.cfg.Workspace, Channel: a.cfg.Channel, Peer: a.cfg.PeerID,
-		Push: true, Principal: a.name,
+		Push: a.cfg.Launch != LaunchWake, Principal: a.name,
 	}
 }
 
@@ -110,11 +120,11 @@ func (a *agent) enter(s agentState) {
 	a.state, a.since = s, a.host.Now()
 }
 
-func (a *agent) running(pid int, in *input) {
+func (a *agent) running(pid int, in *input, s *session) {
 	a.mu.Lock()
 	a.enter(agentRunning)
 	a.starts++
-	a.pid, a.input = pid, in
+	a.pid, a.input, a.session = pid, in, s
 	starts := a.starts
 	a.mu.Unlock()
 	a.log.Info("agent started", "pid", pid, "starts", starts)
@@ -126,7 +136,7 @@ func (a *agent) notRunning(in *input) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.n.unread += lost
-	a.pid, a.input = 0, nil
+	a.pid, a.input, a.session = 0, nil, nil
 }
 
 func (a *agent) backOff(why string, pause time.Duration) {

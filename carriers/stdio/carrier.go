@@ -22,8 +22,8 @@ const (
 // seat names a peer: no two agents have the same.
 type seat struct{ workspace, peer string }
 
-// Carrier runs agents and speaks with them by lines. It implements core.Carrier
-// and core.Pinner.
+// Carrier runs agents and speaks with them by lines. It implements core.Carrier,
+// core.Pinner and core.Waker.
 type Carrier struct {
 	host core.Host
 	// live and local are the agents of either mode, in the order of their names.
@@ -39,6 +39,7 @@ type Carrier struct {
 var (
 	_ core.Carrier = (*Carrier)(nil)
 	_ core.Pinner  = (*Carrier)(nil)
+	_ core.Waker   = (*Carrier)(nil)
 )
 
 // New builds a carrier of a configuration that Validate has found no fault
@@ -81,7 +82,11 @@ func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 	}
 	for _, a := range c.live {
 		parts.Go(func() {
-			a.supervise(ctx, in)
+			if a.cfg.Launch == LaunchWake {
+				a.standBy(ctx, in)
+			} else {
+				a.supervise(ctx, in)
+			}
 			a.stopped()
 		})
 	}

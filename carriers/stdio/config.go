@@ -3,6 +3,8 @@ package stdio
 import (
 	"log/slog"
 	"time"
+
+	"github.com/compozy-gateway/gateway/core"
 )
 
 // Config is the configuration of a stdio carrier.
@@ -76,19 +78,19 @@ type LaunchMode string
 const (
 	// LaunchStart: as long as the gateway runs.
 	LaunchStart LaunchMode = "start"
-	// LaunchWake: once for each wake.
+	// LaunchWake: once for each wake, and never in between.
 	LaunchWake LaunchMode = "wake"
 )
 
 // Mode says whether an agent takes part in the network.
-type Mode string
+type Mode = core.Mode
 
 // The two modes. An empty mode is ModeLocal.
 const (
 	// ModeLocal: no peer, no messages, no process.
-	ModeLocal Mode = "local"
-	// ModeLive: started and attached.
-	ModeLive Mode = "live"
+	ModeLocal = core.ModeLocal
+	// ModeLive: attached, and woken when it is spoken to.
+	ModeLive = core.ModeLive
 )
 
 // ParticipationConfig is an agent's participation.
@@ -99,15 +101,7 @@ type ParticipationConfig struct {
 
 // Bounds bound the wakes of a live agent (section 8 of docs/protocol.md). A bound
 // that is nil takes its default; zero is never "unlimited".
-type Bounds struct {
-	MaxWakes         *int           `koanf:"max_wakes"`
-	MaxWakeWallTime  *time.Duration `koanf:"max_wake_wall_time"`
-	MaxTotalWallTime *time.Duration `koanf:"max_total_wall_time"`
-	MaxInputTokens   *int           `koanf:"max_input_tokens"`
-	MaxOutputTokens  *int           `koanf:"max_output_tokens"`
-	MaxWakeDepth     *int           `koanf:"max_wake_depth"`
-	CoalesceWindow   *time.Duration `koanf:"coalesce_window"`
-}
+type Bounds = core.BoundsRequest
 
 // EnvValue is the value of an agent's environment variable. It may be a secret:
 // printed, logged or marshalled it shows no more than whether it is set.

@@ -89,7 +89,7 @@ func TestEveryProblemIsReportedWithItsKey(t *testing.T) {
 		"a local agent of nothing": {live(func(a *AgentConfig) { *a = AgentConfig{} }), nil},
 		"grammars":                 {live(func(a *AgentConfig) { a.PeerID, a.Workspace, a.Channel = "Ada!", "w s", "LAB" }), []string{agent + "peer_id", agent + "workspace", agent + "channel"}},
 		"words":                    {live(func(a *AgentConfig) { a.Ack, a.Launch, a.Participation.Mode = "maybe", "later", "half" }), []string{agent + "participation.mode", agent + "ack", agent + "launch"}},
-		"launch: wake":             {live(func(a *AgentConfig) { a.Launch = LaunchWake }), []string{agent + "launch"}},
+		"launch: wake":             {live(func(a *AgentConfig) { a.Launch = LaunchWake }), nil},
 		"bounds of a local agent":  {live(func(a *AgentConfig) { a.Participation = ParticipationConfig{Bounds: Bounds{MaxWakes: ptr(1)}} }), []string{agent + "participation.bounds"}},
 		"an empty program":         {live(func(a *AgentConfig) { a.Command = []string{""} }), []string{agent + "command"}},
 		"NUL in an argument":       {live(func(a *AgentConfig) { a.Command = []string{"cat", "a\x00"} }), []string{agent + "command"}},
@@ -113,9 +113,9 @@ func TestEveryProblemIsReportedWithItsKey(t *testing.T) {
 		"a good peer card": {live(func(a *AgentConfig) {
 			a.PeerCard = map[string]any{"peer_id": "ada", "display_name": "Ada", "capabilities": []any{map[string]any{"id": "a", "summary": "b", "outcome": "c"}}, "profiles_supported": []string{"y"}, "ext": map[string]any{}}
 		}), nil},
-		"bounds of nothing":      {bounds(Bounds{ptr(0), span(-1), span(0), ptr(-1), ptr(0), ptr(0), span(0)}), []string{bound + "max_wakes", bound + "max_input_tokens", bound + "max_output_tokens", bound + "max_wake_depth", bound + "max_wake_wall_time", bound + "max_total_wall_time", bound + "coalesce_window"}},
-		"bounds at the ceilings": {bounds(Bounds{ptr(64), span(15 * time.Minute), span(2 * time.Hour), ptr(1_000_000), ptr(200_000), ptr(5), span(5 * time.Second)}), nil},
-		"bounds above them":      {bounds(Bounds{ptr(65), span(16 * time.Minute), span(3 * time.Hour), ptr(1_000_001), ptr(200_001), ptr(6), span(6 * time.Second)}), []string{bound + "max_wakes", bound + "max_input_tokens", bound + "max_output_tokens", bound + "max_wake_depth", bound + "max_wake_wall_time", bound + "max_total_wall_time", bound + "coalesce_window"}},
+		"bounds of nothing":      {bounds(Bounds{MaxWakes: ptr(0), MaxWakeWallTime: span(-1), MaxTotalWallTime: span(0), MaxInputTokens: ptr(-1), MaxOutputTokens: ptr(0), MaxWakeDepth: ptr(0), CoalesceWindow: span(0)}), []string{bound + "max_wakes", bound + "max_input_tokens", bound + "max_output_tokens", bound + "max_wake_depth", bound + "max_wake_wall_time", bound + "max_total_wall_time", bound + "coalesce_window"}},
+		"bounds at the ceilings": {bounds(Bounds{MaxWakes: ptr(64), MaxWakeWallTime: span(15 * time.Minute), MaxTotalWallTime: span(2 * time.Hour), MaxInputTokens: ptr(1_000_000), MaxOutputTokens: ptr(200_000), MaxWakeDepth: ptr(5), CoalesceWindow: span(5 * time.Second)}), nil},
+		"bounds above them":      {bounds(Bounds{MaxWakes: ptr(65), MaxWakeWallTime: span(16 * time.Minute), MaxTotalWallTime: span(3 * time.Hour), MaxInputTokens: ptr(1_000_001), MaxOutputTokens: ptr(200_001), MaxWakeDepth: ptr(6), CoalesceWindow: span(6 * time.Second)}), []string{bound + "max_wakes", bound + "max_input_tokens", bound + "max_output_tokens", bound + "max_wake_depth", bound + "max_wake_wall_time", bound + "max_total_wall_time", bound + "coalesce_window"}},
 		"a wake over the total":  {bounds(Bounds{MaxWakeWallTime: span(10 * time.Minute), MaxTotalWallTime: span(9 * time.Minute)}), []string{bound + "max_wake_wall_time"}},
 		"a short window":         {bounds(Bounds{CoalesceWindow: span(time.Millisecond)}), []string{bound + "coalesce_window"}},
 	} {
@@ -136,17 +136,6 @@ func TestEveryProblemIsReportedWithItsKey(t *testing.T) {
 				t.Errorf("the problems are of\n%q, want\n%q", got, c.keys)
 			}
 		})
-	}
-}
-
-func TestLaunchWakeIsRefusedClearly(t *testing.T) {
-	cfg := DefaultConfig()
-	a := shell("ada", "cat")
-	a.Launch = LaunchWake
-	cfg.Agents = one("ada", a)
-	want := "carriers.agents.agents.ada.launch: launch: wake needs wakes, which this version does not have yet"
-	if got := fmt.Sprint(cfg.Validate("carriers.agents")); got != "["+want+"]" {
-		t.Errorf("refused as %s", got)
 	}
 }
 

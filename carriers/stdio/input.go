@@ -172,6 +172,9 @@ func (in *input) progress(line *written, n int) (more bool, given outcomes) {
 	line.rest = line.rest[n:]
 	line.begun = line.begun || n > 0
 	s := line.send
+	if s != nil && line.begun {
+		s.begun = true
+	}
 	if len(line.rest) > 0 {
 		if s != nil && s.state == sendWriting && s.givenUp != nil {
 			given = in.giveUp(line)
@@ -236,7 +239,7 @@ func (in *input) put(ctx context.Context, s *send) {
 		}
 		s.watch(ctx, in)
 		c := in.current
-		if c != nil && c.begun && c.send != nil && c.send.state == sendOver && c.send.delivery == s.delivery {
+		if c != nil && c.begun && c.send != nil && c.send.state == sendOver && c.send.delivery == s.delivery && !s.patient {
 			// The rest of this very line is still to be written, so the line need not
 			// be written again.
 			s.state = sendWriting

@@ -39,9 +39,10 @@ type process struct {
 	exited chan error
 }
 
-// startProcess starts the agent in a process group of its own. Of the gateway's
+// startProcess starts the agent in a process group of its own, for one wake
+// where there is one. Of the gateway's
 // open files it gets none but its three pipes.
-func startProcess(cfg AgentConfig) (*process, error) {
+func startProcess(cfg AgentConfig, wake string) (*process, error) {
 	if len(cfg.Command) == 0 {
 		return nil, errors.New("no command")
 	}
@@ -49,7 +50,7 @@ func startProcess(cfg AgentConfig) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
-	p, err := startInGroup(cfg, g)
+	p, err := startInGroup(cfg, wake, g)
 	if err != nil {
 		g.end()
 		return nil, err
@@ -57,7 +58,7 @@ func startProcess(cfg AgentConfig) (*process, error) {
 	return p, nil
 }
 
-func startInGroup(cfg AgentConfig, g *guard) (*process, error) {
+func startInGroup(cfg AgentConfig, wake string, g *guard) (*process, error) {
 	in, out, err := twoPipes()
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func startInGroup(cfg AgentConfig, g *guard) (*process, error) {
 	}
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
-	cmd.Env = environment(cfg)
+	cmd.Env = environment(cfg, wake)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in.r, out.w, log.w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.group()}
 	err = cmd.Start()
@@ -107,7 +108,7 @@ func (p *process) ended() {
 	p.stderr.writerEnded()
 }
 
-func environment(cfg AgentConfig) []string {
+func environment(cfg AgentConfig, wake string) []string {
 	var env []string
 	for _, name := range inheritedEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -117,11 +118,15 @@ func environment(cfg AgentConfig) []string {
 	for _, name := range sortedKeys(cfg.Env) {
 		env = append(env, name+"="+envValue(cfg, name))
 	}
-	return append(env,
+	env = append(env,
 		"COMPOZY_PEER_ID="+cfg.PeerID,
 		"COMPOZY_WORKSPACE_ID="+cfg.Workspace,
 		"COMPOZY_CHANNEL="+cfg.Channel,
 	)
+	if wake != "" {
+		env = append(env, "COMPOZY_WAKE_ID="+wake)
+	}
+	return env
 }
 
 // envValue is the value of a variable that the configuration names: its own, or

@@ -24,11 +24,13 @@ type receiver struct {
 	agent *agent
 	in    core.Intake
 	input *input
-	loud  *rate.Limiter
+	// session knows the wake that is running.
+	session *session
+	loud    *rate.Limiter
 }
 
-func newReceiver(a *agent, in core.Intake, input *input) *receiver {
-	return &receiver{agent: a, in: in, input: input, loud: rate.NewLimiter(noisePerSecond, noiseBurst)}
+func newReceiver(a *agent, in core.Intake, input *input, s *session) *receiver {
+	return &receiver{agent: a, in: in, input: input, session: s, loud: rate.NewLimiter(noisePerSecond, noiseBurst)}
 }
 
 // run reads to the end of the output. Once the gateway takes nothing more it
@@ -72,9 +74,18 @@ func (r *receiver) offer(ctx context.Context, in core.Inbound) error {
 	in.Principal = r.agent.principal
 	r.agent.received()
 	r.input.expect()
-	err := r.in.Offer(ctx, in, func(s core.Settlement) { r.input.settled(settlementLine(s)) })
+	over := func() {}
+	if t := r.session.current(); t != nil {
+		in.Wake, over = t.id, t.settled
+		t.expect()
+	}
+	err := r.in.Offer(ctx, in, func(s core.Settlement) {
+		r.input.settled(settlementLine(s))
+		over()
+	})
 	if err != nil {
 		r.input.settled(nil)
+		over()
 	}
 	return err
 }
@@ -82,6 +93,9 @@ func (r *receiver) offer(ctx context.Context, in core.Inbound) error {
 // control takes what the agent says about the carrier. It is never answered, so
 // an agent that repeats what it reads starts no loop.
 func (r *receiver) control(ctx context.Context, said control, data []byte) error {
+	if said.done != "" && r.session.done(said, r.agent.cfg.Launch != LaunchWake) {
+		return nil
+	}
 	if said.ack == "" || r.agent.cfg.Ack != AckExplicit {
 		r.agent.count(func(n *counters) { n.unused++ })
 		r.show("agent wrote a control line that has no use here", data)

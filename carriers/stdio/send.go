@@ -16,6 +16,10 @@ func (c *Carrier) Send(ctx context.Context, out core.Outbound, done func(core.Ac
 		done(core.Ack{}, errNoSuchAgent(to))
 		return
 	}
+	if a.cfg.Launch == LaunchWake {
+		done(core.Ack{}, errNotRunning(a.name, "given its messages in wakes only", time.Minute))
+		return
+	}
 	if ctx.Err() != nil {
 		done(core.Ack{}, errGivenUp(a.name, context.Cause(ctx)))
 		return
@@ -51,9 +55,13 @@ type send struct {
 	line     []byte
 	deadline time.Time
 	explicit bool
-	done     func(core.Ack, error)
+	// patient is true for a wake, which waits for the agent until ctx ends.
+	patient bool
+	done    func(core.Ack, error)
 
 	state sendState
+	// begun is true once a byte of the line is in the pipe, whole when all are.
+	begun, whole bool
 	// givenUp is set when the time is over while the line is being written.
 	givenUp *core.SendError
 	// unwatch stops the two clocks of watch.
@@ -86,10 +94,13 @@ func (s *send) watch(ctx context.Context, in *input) {
 	if !s.deadline.IsZero() {
 		patience = min(patience, max(s.deadline.Sub(in.now()), 0))
 	}
-	timer := time.AfterFunc(patience, func() { in.stuck(s) })
+	stopTimer := func() bool { return false }
+	if !s.patient {
+		stopTimer = time.AfterFunc(patience, func() { in.stuck(s) }).Stop
+	}
 	stop := context.AfterFunc(ctx, func() { in.expire(s, errGivenUp(s.agent, context.Cause(ctx))) })
 	s.unwatch = func() {
-		timer.Stop()
+		stopTimer()
 		stop()
 	}
 }
@@ -97,6 +108,7 @@ func (s *send) watch(ctx context.Context, in *input) {
 // wholeLine notes that the line is written. That ends the send, unless the
 // agent's own acknowledgement is awaited.
 func (s *send) wholeLine(now time.Time) func() {
+	s.whole = true
 	if !s.explicit {
 		return s.finish(core.Ack{Kind: core.AckStdioWrite, At: now, Detail: "agent " + s.agent}, nil)
 	}

@@ -307,6 +307,7 @@ func TestUnacknowledgedMessageGoesToTheNextProcess(t *testing.T) {
 		got := wait(t, b.send(t.Context(), "ada", "a"))
 		return got.err == nil && got.ack.Kind == core.AckStdioAck
 	})
+	until(t, "both have told what they read", func() bool { return len(p.heard()) >= 2 })
 	if got := p.heard(); len(got) != 2 || got[0] != got[1] {
 		t.Errorf("the two processes have read %q", got)
 	}

@@ -11,7 +11,8 @@ import (
 // AgentStatus is how one agent stands, as Status.Detail["agents"] shows it by
 // the agent's name.
 type AgentStatus struct {
-	// State is starting, running, backing off, stopping, stopped or local.
+	// State is starting, running, idle (between two wakes), backing off, stopping,
+	// stopped or local.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// PID is the running process, 0 when there is none.
@@ -103,6 +104,8 @@ func (s AgentStatus) notReady() string {
 			why += fmt.Sprintf(" (%s)", shorten(last, mostShown))
 		}
 		return why
+	case s.State == string(agentIdle):
+		return ""
 	case s.State != string(agentRunning):
 		return s.State
 	case s.OnProbation:

@@ -74,29 +74,31 @@ func (a *agent) retry(ctx context.Context, try func() error, failed func(error, 
 // to it. It returns why the process ended.
 func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 	a.stderr.reset()
-	p, err := startProcess(a.cfg)
+	p, err := startProcess(a.cfg, "")
 	if err != nil {
 		return startFailure(a.cfg, err)
 	}
 	input := newInput(a.name, p.stdin, a.writeTimeout, a.host.Now, a.sent)
-	a.running(p.cmd.Process.Pid, input)
+	s := newSession(input)
+	a.running(p.cmd.Process.Pid, input, s)
 
 	var parts sync.WaitGroup
 	parts.Go(input.run)
-	parts.Go(func() { newReceiver(a, in, input).run(ctx, p.stdout) })
+	parts.Go(func() { newReceiver(a, in, input, s).run(ctx, p.stdout) })
 	parts.Go(func() { logStderr(ctx, a, p.stderr) })
 
-	why = a.await(ctx, p, input)
+	why = a.await(ctx, p, s)
 	a.notRunning(input)
 	input.close(errNotRunning(a.name, "not running: "+why, a.restart.Min))
 	p.ended()
 	parts.Wait()
 	p.close()
+	s.end(why)
 	return why
 }
 
 // await waits for the end of the process, and brings it about when ctx ends.
-func (a *agent) await(ctx context.Context, p *process, input *input) (why string) {
+func (a *agent) await(ctx context.Context, p *process, s *session) (why string) {
 	select {
 	case err := <-p.exited:
 		return exitReason(err)
@@ -105,11 +107,15 @@ func (a *agent) await(ctx context.Context, p *process, input *input) (why string
 		p.signal(syscall.SIGKILL)
 		<-p.exited
 		return "its guard process died"
+	case why := <-s.kill:
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		return why
 	case <-ctx.Done():
 	}
 	a.stopping()
-	input.settleDown(settleGrace)
-	input.close(errNotRunning(a.name, "stopping", 0))
+	s.input.settleDown(settleGrace)
+	s.input.close(errNotRunning(a.name, "stopping", 0))
 	p.signal(syscall.SIGTERM)
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()

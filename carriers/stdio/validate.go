@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -84,13 +83,11 @@ func (a AgentConfig) validate(p *problems, at string) {
 		p.add(at+".ack", "must be write or explicit")
 	}
 	switch a.Launch {
-	case "", LaunchStart:
-	case LaunchWake:
-		p.add(at+".launch", "launch: wake needs wakes, which this version does not have yet")
+	case "", LaunchStart, LaunchWake:
 	default:
 		p.add(at+".launch", "must be start or wake")
 	}
-	a.Participation.Bounds.validate(p, at+".participation.bounds")
+	p.list = append(p.list, a.Participation.Bounds.Check(p.key+"."+at+".participation.bounds")...)
 	a.validateCard(p, at+".peer_card")
 }
 
@@ -175,49 +172,6 @@ func (a AgentConfig) validateCard(p *problems, at string) {
 func isStrings(value any) bool {
 	_, ok := stringList(value)
 	return ok
-}
-
-func (b Bounds) validate(p *problems, at string) {
-	for _, n := range []struct {
-		key     string
-		value   *int
-		ceiling int
-	}{
-		{"max_wakes", b.MaxWakes, 64},
-		{"max_input_tokens", b.MaxInputTokens, 1_000_000},
-		{"max_output_tokens", b.MaxOutputTokens, 200_000},
-		{"max_wake_depth", b.MaxWakeDepth, 5},
-	} {
-		switch {
-		case n.value == nil:
-		case *n.value <= 0:
-			p.add(at+"."+n.key, "must be positive; there is no \"unlimited\"")
-		case *n.value > n.ceiling:
-			p.add(at+"."+n.key, "%d is above the ceiling of %d", *n.value, n.ceiling)
-		}
-	}
-	for _, d := range []struct {
-		key            string
-		value          *time.Duration
-		floor, ceiling time.Duration
-	}{
-		{"max_wake_wall_time", b.MaxWakeWallTime, 0, 15 * time.Minute},
-		{"max_total_wall_time", b.MaxTotalWallTime, 0, 2 * time.Hour},
-		{"coalesce_window", b.CoalesceWindow, 100 * time.Millisecond, 5 * time.Second},
-	} {
-		switch {
-		case d.value == nil:
-		case *d.value <= 0:
-			p.add(at+"."+d.key, "must be positive; there is no \"unlimited\"")
-		case *d.value < d.floor:
-			p.add(at+"."+d.key, "%s is below the floor of %s", *d.value, d.floor)
-		case *d.value > d.ceiling:
-			p.add(at+"."+d.key, "%s is above the ceiling of %s", *d.value, d.ceiling)
-		}
-	}
-	if b.MaxWakeWallTime != nil && b.MaxTotalWallTime != nil && *b.MaxWakeWallTime > *b.MaxTotalWallTime {
-		p.add(at+".max_wake_wall_time", "%s is more than max_total_wall_time, %s", *b.MaxWakeWallTime, *b.MaxTotalWallTime)
-	}
 }
 
 // problems collects what is wrong with a configuration.

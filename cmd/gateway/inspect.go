@@ -64,6 +64,14 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 	for _, r := range in.Receipts {
 		receipts.add(r.ID, number(r.Seq), r.From, string(r.Status), r.ReasonCode, r.Detail)
 	}
+	wakes := newTable("WAKE", "RECIPIENT", "STATE", "ROOT", "DEPTH", "MESSAGES", "ATTEMPTS", "USAGE", "DETAIL")
+	for _, k := range in.Wakes {
+		wakes.add(k.ID, k.Recipient, string(k.State), k.Root, number(k.Depth), number(k.Messages), number(k.Attempts), string(k.Usage), k.Detail)
+	}
+	skips := newTable("RECIPIENT", "NO WAKE OF ITS OWN BECAUSE")
+	for _, s := range in.Skips {
+		skips.add(s.Recipient, string(s.Reason))
+	}
 	for _, part := range []struct {
 		title string
 		table *table
@@ -71,6 +79,8 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 		{"Decisions", decisions},
 		{"Deliveries and carrier acknowledgements", deliveries},
 		{"Receipts from peers", receipts},
+		{"Wakes", wakes},
+		{"Skipped wakes", skips},
 	} {
 		if err := part.table.write(w, part.title); err != nil {
 			return err

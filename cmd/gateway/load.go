@@ -11,6 +11,7 @@ import (
 	"github.com/compozy-gateway/gateway/carriers/mqtt"
 	"github.com/compozy-gateway/gateway/carriers/nats"
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/settings"
+	"github.com/compozy-gateway/gateway/core"
 	"github.com/compozy-gateway/gateway/gateway"
 	yamlparser "github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/confmap"
@@ -191,6 +192,9 @@ func decodeCarrier(name string, value any) (carrierSection, []error) {
 	return section, settings.Decode(key, rest, section.config)
 }
 
+// agentHost is the configuration of a carrier that hosts agents.
+type agentHost interface{ HostedAgents() []core.HostedAgent }
+
 // validate asks every part what is wrong with its own keys.
 func (c *configuration) validate() []error {
 	problems := c.Validate()
@@ -201,6 +205,9 @@ func (c *configuration) validate() []error {
 	for _, section := range c.carriers {
 		names = append(names, section.name)
 		problems = append(problems, types[section.typ].validate(section.config, "carriers."+section.name)...)
+		if cfg, ok := section.config.(agentHost); ok && len(problems) == 0 {
+			problems = append(problems, c.ValidateAgents("carriers."+section.name, cfg.HostedAgents())...)
+		}
 		if cfg, ok := section.config.(*nats.Config); ok && c.lacksJetStream(cfg) {
 			problems = append(problems, fmt.Errorf("carriers.%s.mode: is jetstream, but embedded.nats, where its url points, has jetstream: false", section.name))
 		}

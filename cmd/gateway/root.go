@@ -130,7 +130,7 @@ wrong usage or configuration.`,
 	flags.StringVar(&p.logFormat, "log-format", "text", "`FORMAT` of the log on stderr: text or json")
 	root.AddCommand(
 		p.serveCommand(), p.sendCommand(), p.tailCommand(), p.attachCommand(), p.mcpCommand(),
-		p.inspectCommand(), p.peersCommand(), p.workCommand(), p.deadLettersCommand(),
+		p.inspectCommand(), p.peersCommand(), p.workCommand(), p.agentsCommand(), p.deadLettersCommand(),
 		p.validateCommand(), p.digestCommand(), p.backupCommand(), p.configCommand(),
 		p.versionCommand(),
 	)

@@ -1,0 +1,63 @@
+package http
+
+import (
+	nethttp "net/http"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// getAgents lists the agents that the gateway hosts.
+func (s *server) getAgents(w nethttp.ResponseWriter, r *request) error {
+	agents, err := s.reachableAgents(r)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, nethttp.StatusOK, map[string]any{"agents": agents})
+}
+
+// postRenew gives an agent a new participation, and with it a new budget.
+func (s *server) postRenew(w nethttp.ResponseWriter, r *request) error {
+	agents, err := s.reachableAgents(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	for _, a := range agents {
+		if a.Name != name && a.Carrier+"."+a.Name != name {
+			continue
+		}
+		ctx, cancel := s.reader(r)
+		defer cancel()
+		if err := s.backend.Agents.RenewAgent(ctx, name); err != nil {
+			return err
+		}
+		w.WriteHeader(nethttp.StatusNoContent)
+		return nil
+	}
+	return core.ErrNotFound
+}
+
+// reachableAgents lists the agents of the caller's workspaces. Their wakes name
+// messages of direct rooms too, so only an admin may see them.
+func (s *server) reachableAgents(r *request) ([]core.AgentView, error) {
+	if err := r.mustOperate("agents"); err != nil {
+		return nil, err
+	}
+	if s.backend.Agents == nil {
+		return []core.AgentView{}, nil
+	}
+	ctx, cancel := s.reader(r)
+	defer cancel()
+	all, err := s.backend.Agents.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	visible := make([]core.AgentView, 0, len(all))
+	for _, a := range all {
+		if p := a.ResolvedNetworkParticipation; r.caller.scope.Workspaces == nil ||
+			(p != nil && p.WorkspaceID != "" && r.caller.mayUse(p.WorkspaceID, "", "") == nil) {
+			visible = append(visible, a)
+		}
+	}
+	return visible, nil
+}

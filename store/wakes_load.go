@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// runColumns read a run, with its ledger row, by scanRun.
+const runColumns = "r.id, r.recipient_id, r.participation_id, r.state, r.root, r.depth, r.created_at, r.window_ends," +
+	" r.not_before, r.attempts, r.reruns, r.started_at, l.reserved_wall, l.reserved_input, l.reserved_output"
+
+const runTables = "task_runs r JOIN wake_ledger l ON l.run_id = r.id"
+
+// scanRun reads the columns before the run's own into first.
+func scanRun(rows *sql.Rows, first ...any) (*Run, error) {
+	r := Run{Reserved: Budget{Wakes: 1}}
+	var state, created, window, notBefore, started, wall int64
+	if err := rows.Scan(append(first, &r.ID, &r.Recipient, &r.Participation, &state, &r.Root, &r.Depth, &created, &window,
+		&notBefore, &r.Attempts, &r.Reruns, &started, &wall, &r.Reserved.Input, &r.Reserved.Output)...); err != nil {
+		return nil, err
+	}
+	r.State = decode(wakeStates(), state)
+	r.CreatedAt, r.WindowEnds, r.NotBefore, r.StartedAt = instant(created), instant(window), instant(notBefore), instant(started)
+	r.Reserved.Wall = time.Duration(wall) * time.Millisecond
+	return &r, nil
+}
+
+// intern keeps one Run for one wake.
+func (s *State) intern(r *Run) *Run {
+	if known := s.Runs[r.ID]; known != nil {
+		return known
+	}
+	s.Runs[r.ID] = r
+	return r
+}
+
+func (tx *Tx) loadWakes(ctx context.Context, needs Needs, s *State) error {
+	if err := tx.loadOwners(ctx, needs.Owners, s); err != nil {
+		return err
+	}
+	if err := tx.loadCauses(ctx, needs.Causes, s); err != nil {
+		return err
+	}
+	args := make([]any, 0, len(needs.Runs))
+	for _, id := range needs.Runs {
+		args = append(args, id)
+	}
+	return tx.query(ctx, bulk{
+		head: "SELECT " + runColumns + " FROM " + runTables + " WHERE r.id IN (VALUES ", tail: ")", columns: 1,
+	}, args, func(rows *sql.Rows) error {
+		r, err := scanRun(rows)
+		if err == nil {
+			s.intern(r)
+		}
+		return err
+	})
+}
+
+func (tx *Tx) loadOwners(ctx context.Context, keys []OwnerKey, s *State) error {
+	byParticipation := make(map[int64]*Owner, len(keys))
+	recipients, participations := make([]any, 0, len(keys)), make([]any, 0, len(keys))
+	for _, k := range keys {
+		if s.Owners[k.Recipient] != nil {
+			continue
+		}
+		o := &Owner{}
+		s.Owners[k.Recipient], byParticipation[k.Participation] = o, o
+		recipients, participations = append(recipients, k.Recipient), append(participations, k.Participation)
+	}
+	err := tx.query(ctx, bulk{
+		head: "SELECT participation_id, COUNT(*), SUM(wall), SUM(input), SUM(output) FROM wake_ledger WHERE participation_id IN (VALUES ",
+		tail: ") GROUP BY participation_id", columns: 1,
+	}, participations, func(rows *sql.Rows) error {
+		var id, wall int64
+		var used Budget
+		if err := rows.Scan(&id, &used.Wakes, &wall, &used.Input, &used.Output); err != nil {
+			return err
+		}
+		used.Wall = time.Duration(wall) * time.Millisecond
+		byParticipation[id].Used = used
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return tx.query(ctx, bulk{
+		head: "SELECT " + runColumns + " FROM " + runTables + " WHERE r.state < 2 AND r.recipient_id IN (VALUES ", tail: ")", columns: 1,
+	}, recipients, func(rows *sql.Rows) error {
+		r, err := scanRun(rows)
+		if err == nil {
+			r = s.intern(r)
+			s.Owners[r.Recipient].Open = r
+		}
+		return err
+	})
+}
+
+// loadCauses finds the wakes that envelopes were sources or products of.
+func (tx *Tx) loadCauses(ctx context.Context, keys []Key, s *State) error {
+	names := map[int64]string{}
+	want := newWants[Key](len(keys), 2)
+	for _, k := range keys {
+		if !want.first(k) {
+			continue
+		}
+		ws, err := tx.workspaceID(ctx, k.WorkspaceID, false)
+		if err != nil {
+			return err
+		}
+		if ws != 0 {
+			names[ws] = k.WorkspaceID
+			want.args = append(want.args, ws, k.ID)
+		}
+	}
+	for _, head := range []string{
+		"SELECT p.workspace_id, p.message_id, " + runColumns + " FROM wake_products p JOIN task_runs r ON r.id = p.run_id JOIN wake_ledger l ON l.run_id = r.id" +
+			" WHERE (p.workspace_id, p.message_id) IN (VALUES ",
+		"SELECT d.workspace_id, d.id, " + runColumns + " FROM dedup d CROSS JOIN wake_sources w ON w.seq = d.seq JOIN task_runs r ON r.id = w.run_id JOIN wake_ledger l ON l.run_id = r.id" +
+			" WHERE (d.workspace_id, d.id) IN (VALUES ",
+	} {
+		err := tx.query(ctx, bulk{head: head, tail: ")", columns: 2}, want.args, func(rows *sql.Rows) error {
+			var ws int64
+			var id string
+			r, err := scanRun(rows, &ws, &id)
+			if err == nil {
+				key := Key{names[ws], id}
+				s.Causes[key] = append(s.Causes[key], s.intern(r))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run gives one wake as it stands in the transaction, or core.ErrNotFound.
+func (tx *Tx) Run(ctx context.Context, id int64) (*Run, error) {
+	var found *Run
+	err := tx.each(ctx, func(rows *sql.Rows) (err error) {
+		found, err = scanRun(rows)
+		return err
+	}, "SELECT "+runColumns+" FROM "+runTables+" WHERE r.id = ?", id)
+	if err == nil && found == nil {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return nil, notFound("read "+core.WakeID(id), err)
+	}
+	return found, nil
+}
+
+// OpenRuns lists the wakes that are queued or running, in the order of their
+// admission.
+func (s *Store) OpenRuns(ctx context.Context) ([]*Run, error) {
+	var open []*Run
+	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		r, err := scanRun(rows)
+		open = append(open, r)
+		return err
+	}, "SELECT "+runColumns+" FROM "+runTables+" WHERE r.state < 2 ORDER BY r.id")
+	if err != nil {
+		return nil, fmt.Errorf("read the queue of wakes: %w", err)
+	}
+	return open, nil
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/compozy-gateway/gateway/core"
+)
+
+// Claim starts a queued wake and gives the messages that it hands over: those
+// that it is for, and before them, oldest first, what came to the agent since
+// without waking it. What waits to be weighed once more stays where it is. It gives none, and changes nothing, when no message that
+// the wake is for can be delivered any more.
+func (tx *Tx) Claim(ctx context.Context, r *Run, page WakePage, now time.Time) ([]core.WakeMessage, error) {
+	messages, err := tx.wakeMessages(ctx, r, page, now)
+	if err != nil || len(messages) == 0 {
+		return nil, err
+	}
+	if _, err := tx.run(ctx, "UPDATE task_runs SET state = 1, attempts = attempts + 1, started_at = ?, not_before = 0 WHERE id = ? AND state = 0",
+		millis(now), r.ID); err != nil {
+		return nil, fmt.Errorf("claim %s: %w", core.WakeID(r.ID), err)
+	}
+	return messages, nil
+}
+
+// wakeMessages chooses what a wake hands over. What it is for has the first
+// right to the room.
+func (tx *Tx) wakeMessages(ctx context.Context, r *Run, page WakePage, now time.Time) ([]core.WakeMessage, error) {
+	// A wake that is started again hands over what it had handed over before.
+	again := r.Attempts > 0
+	own, err := tx.candidates(ctx, r, page.Messages, "JOIN wake_sources w ON w.seq = d.seq AND w.run_id = ?"+
+		" WHERE d.recipient_id = ? AND (d.state = 0 AND (d.deadline = 0 OR d.deadline > ?) OR (? AND d.state = 1))",
+		r.ID, r.Recipient, millis(now), again)
+	if err != nil || len(own) == 0 {
+		return nil, err
+	}
+	others, err := tx.candidates(ctx, r, page.Messages-len(own), "WHERE d.recipient_id = ? AND d.state = 0"+
+		" AND (d.deadline = 0 OR d.deadline > ?) AND NOT EXISTS (SELECT 1 FROM wake_sources w WHERE w.seq = d.seq AND w.run_id = ?)"+
+		" AND NOT EXISTS (SELECT 1 FROM wake_waiting w WHERE w.recipient_id = d.recipient_id AND w.seq = d.seq)"+
+		" AND (? OR m.kind IN (?, ?))", r.Recipient, millis(now), r.ID,
+		page.Kinds == nil, kindCode(page.Kinds, 0), kindCode(page.Kinds, 1))
+	if err != nil {
+		return nil, err
+	}
+	room := page.Bytes
+	own = fit(own, &room, false)
+	others = fit(others, &room, true)
+	messages := slices.Concat(others, own)
+	return messages, tx.fillMessages(ctx, messages)
+}
+
+func kindCode(list []core.Kind, i int) int64 {
+	if i >= len(list) {
+		return -1
+	}
+	return encode(kinds(), list[i])
+}
+
+// fit marks what is too long for the room by leaving its size alone: such a
+// message is named only. With stop, the first one that would fit into a whole
+// wake, but not into the room that is left, ends the list: its turn comes.
+func fit(list []core.WakeMessage, room *int, stop bool) []core.WakeMessage {
+	whole := *room
+	for i := range list {
+		m := &list[i]
+		switch {
+		case m.Bytes <= *room:
+			*room -= m.Bytes
+			m.Raw = []byte{}
+		case stop && m.Bytes <= whole:
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// candidates lists deliveries with the sizes of their messages, in the order of
+// the queue.
+func (tx *Tx) candidates(ctx context.Context, r *Run, limit int, where string, args ...any) ([]core.WakeMessage, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	var list []core.WakeMessage
+	err := tx.each(ctx, func(rows *sql.Rows) error {
+		m := core.WakeMessage{Delivery: core.DeliveryID{Recipient: r.Recipient}}
+		err := rows.Scan(&m.Delivery.Seq, &m.Bytes)
+		list = append(list, m)
+		return err
+	}, "SELECT d.seq, length(m.payload) FROM deliveries d JOIN messages m ON m.seq = d.seq "+where+" ORDER BY d.seq LIMIT ?",
+		append(args, limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("find the messages of %s: %w", core.WakeID(r.ID), err)
+	}
+	return list, nil
+}
+
+func (tx *Tx) fillMessages(ctx context.Context, messages []core.WakeMessage) error {
+	for i := range messages {
+		m := &messages[i]
+		var payload []byte
+		if err := tx.tx.Tx.QueryRowContext(ctx, "SELECT payload FROM messages WHERE seq = ?", m.Delivery.Seq).Scan(&payload); err != nil {
+			return fmt.Errorf("read message %d: %w", m.Delivery.Seq, err)
+		}
+		m.ID = readID(payload)
+		if m.Raw != nil {
+			m.Raw = payload
+		}
+	}
+	return nil
+}
+
+// Requeue puts a running wake back into the queue, not to be started before the
+// instant. rerun says that the gateway itself had ended under it.
+func (tx *Tx) Requeue(ctx context.Context, id int64, notBefore time.Time, rerun bool) error {
+	n := 0
+	if rerun {
+		n = 1
+	}
+	if _, err := tx.run(ctx, "UPDATE task_runs SET state = 0, not_before = ?, reruns = reruns + ? WHERE id = ? AND state = 1",
+		millis(notBefore), n, id); err != nil {
+		return fmt.Errorf("put %s back: %w", core.WakeID(id), err)
+	}
+	return nil
+}
+
+// Settle ends an open wake and charges it. It reports false, and changes
+// nothing, when the wake had ended before: it is charged once.
+func (tx *Tx) Settle(ctx context.Context, id int64, s Settlement) (bool, error) {
+	n, err := tx.run(ctx, "UPDATE task_runs SET state = ?, ended_at = ?, detail = ? WHERE id = ? AND state < 2",
+		encode(wakeStates(), s.State), millis(s.At), optional(cut(s.Detail, maxDetail)), id)
+	if err != nil || n == 0 {
+		return false, settling(id, err)
+	}
+	var in, out any
+	if s.Reported != nil {
+		in, out = s.Reported.InputTokens, s.Reported.OutputTokens
+	}
+	_, err = tx.run(ctx, "UPDATE wake_ledger SET usage = ?, wall = ?, input = ?, output = ?, reported_input = ?, reported_output = ? WHERE run_id = ?",
+		encode(usageStates(), s.Usage), s.Charged.Wall.Milliseconds(), s.Charged.Input, s.Charged.Output, in, out, id)
+	return true, settling(id, err)
+}
+
+func settling(id int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("settle %s: %w", core.WakeID(id), err)
+}
+
+// Produced reports whether an envelope was committed that was written in the
+// wake.
+func (tx *Tx) Produced(ctx context.Context, id int64) (bool, error) {
+	var any bool
+	err := tx.tx.NewRaw("SELECT EXISTS (SELECT 1 FROM wake_products WHERE run_id = ?)", id).Scan(ctx, &any)
+	if err != nil {
+		return false, fmt.Errorf("find what %s wrote: %w", core.WakeID(id), err)
+	}
+	return any, nil
+}
+
+// TakeWaiting gives what was skipped as in_flight for the recipient and can
+// still be delivered, oldest first, and forgets all of it.
+func (tx *Tx) TakeWaiting(ctx context.Context, recipient int64, now time.Time) ([]Waiting, error) {
+	var list []Waiting
+	err := tx.each(ctx, func(rows *sql.Rows) error {
+		w := Waiting{Recipient: recipient}
+		err := rows.Scan(&w.Seq, &w.Root, &w.Depth)
+		list = append(list, w)
+		return err
+	}, "SELECT w.seq, w.root, w.depth FROM wake_waiting w JOIN deliveries d ON d.seq = w.seq AND d.recipient_id = w.recipient_id"+
+		" WHERE w.recipient_id = ? AND d.state = 0 AND (d.deadline = 0 OR d.deadline > ?) ORDER BY w.seq", recipient, millis(now))
+	if err == nil {
+		_, err = tx.run(ctx, "DELETE FROM wake_waiting WHERE recipient_id = ?", recipient)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take what waits for the next wake: %w", err)
+	}
+	return list, nil
+}
