@@ -417,8 +417,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"a boundless page":         {"read_inbox", arguments{"limit": 100_000}},
 		"a lifetime of nothing":    {"send_say", arguments{"text": "x", "thread_id": "thread_main", "expires_in_seconds": 0}},
 	} {
-		if result := alice.try(c.tool, c.in); !result.IsError {
-			t.Errorf("%s is taken: %s", name, textOf(result))
+		if text, meta := alice.refused(c.tool, c.in); meta.ReasonCode != "malformed" || !strings.Contains(text, "arguments") {
+			t.Errorf("%s: got %q, %+v", name, text, meta)
 		}
 	}
 }
