@@ -53,6 +53,19 @@ func TestEveryPairOfCarriersHasItsGuarantee(t *testing.T) {
 	}
 }
 
+func TestTheMetricsThatAreNamedExist(t *testing.T) {
+	code := read(t, root("gateway", "metrics.go"))
+	names := regexp.MustCompile("gateway_[a-z_]+").FindAllString(read(t, "operations.md"), -1)
+	if len(names) == 0 {
+		t.Error("operations.md names no metric")
+	}
+	for _, name := range names {
+		if !strings.Contains(code, `"`+name+`"`) {
+			t.Errorf("operations.md names %s, which is none of the gateway's metrics", name)
+		}
+	}
+}
+
 var (
 	linkForm = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	codeForm = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")

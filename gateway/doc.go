@@ -17,6 +17,9 @@
 // accept.go, park.go and receipts.go make the decisions and touch nothing but
 // memory. dispatch.go and destination.go deliver. directory.go knows every
 // recipient. attach.go and view.go serve the carriers that host readers.
+// participation.go
+// resolves what hosted agents may do; admit.go and wake.go decide whom a message
+// wakes, runner.go and turn.go give the turns and settle them.
 // upkeep.go forgets what is old.
 //
 // What does not live here: the meaning of a single envelope (core), SQL (store),

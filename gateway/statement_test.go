@@ -156,3 +156,72 @@ func TestAnAnswerLargerThanTheLimitIsLeftOut(t *testing.T) {
 		t.Fatalf("the first to come out answers %q with %d bytes", answer.ReplyTo, len(answer.Raw))
 	}
 }
+
+// Discovery, receipts, traces and capabilities reach a live agent, and none of
+// them gives it a turn.
+func TestNothingButASayStartsATurn(t *testing.T) {
+	w := &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}}
+	h := newWardHouse(t, w)
+	h.take(h.a.Ingress(h.sayAs("opener", "x", `"to":"bot"`, `"work_id":"w1"`)))
+	h.allOver("bot", 1)
+	card := `{"peer_id":"ann","profiles_supported":[],"capabilities":["wake"],"artifacts_supported":[],"trust_modes_supported":[],"ext":{"live":true}}`
+	about := `"surface":"thread","thread_id":"thread_one","to":"bot","work_id":"w1","mentions":["bot"],"body":`
+	for kind, rest := range map[string]string{
+		"greet":      `"mentions":["bot"],"body":{"peer_card":` + card + `}`,
+		"whois":      `"to":"bot","body":{"type":"request"}`,
+		"capability": about + `{"capability":` + capabilityDocument + `}`,
+		"receipt":    about + `{"for_id":"opener","status":"accepted"}`,
+		"trace":      about + `{"state":"needs_input"}`,
+	} {
+		h.take(h.a.Ingress(fmt.Appendf(nil, `{"protocol":"compozy-network/v0","id":%q,"workspace_id":"ws","channel":"ops","kind":%q,"from":"ann","ts":%d,%s}`,
+			kind, kind, h.now().Unix(), rest)))
+		if got := h.skips(kind)["peer:bot"]; len(got) != 1 || got[0] != core.SkipNotEligible {
+			t.Errorf("%s: skipped as %v, want %s", kind, got, core.SkipNotEligible)
+		}
+	}
+	if got := h.agent("bot").Wakes; len(got) != 1 || len(w.given()) != 1 {
+		t.Errorf("wakes %+v, want the one of the say", got)
+	}
+}
+
+func TestAMessageTooLargeForItsCarrierIsDeadAndTheNextGoesOn(t *testing.T) {
+	h := newHouse(t)
+	limits := h.b.Limits()
+	limits.MaxPayload = 4096
+	h.b = carriertest.NewMemory("b", carriertest.MemoryConfig{Limits: limits})
+	h.start()
+	h.take(h.a.Native(h.sayAs("large", strings.Repeat("x", 5000))))
+	h.take(h.a.Native(h.sayAs("small", "x")))
+	if out := h.sent(h.b, 1); out[0].Envelope.ID != "small" {
+		t.Fatalf("the first to come out is %s", out[0].Envelope.ID)
+	}
+	h.eventually("the large one is dead", func() bool { return h.deliveryState("large", "carrier:b") == core.DeliveryDead })
+	letters, err := h.View("a").DeadLetters(t.Context(), "", 10)
+	if err != nil || len(letters) != 1 || letters[0].Reason != "too large for carrier" {
+		t.Fatalf("dead letters %+v, %v", letters, err)
+	}
+}
+
+func TestAMessageThatAlwaysFailsIsTriedAFixedNumberOfTimes(t *testing.T) {
+	h := newHouse(t)
+	h.start()
+	h.b.Refuse(&core.SendError{Code: core.CodeFailed, Detail: "try again"})
+	h.take(h.a.Native(h.sayAs("doomed", "x")))
+	var d core.Delivery
+	h.eventually("it is dead", func() bool {
+		for _, now := range h.inspect("doomed").Deliveries {
+			if now.Recipient != "carrier:b" {
+				continue
+			}
+			if now.Attempts > d.Attempts {
+				h.offset.Add(int64(messageBackoffCap)) // The pause until the next attempt is over,
+				h.take(h.a.Native(h.say()))            // and another message makes the destination look.
+			}
+			d = now
+		}
+		return d.State == core.DeliveryDead
+	})
+	if d.Attempts != maxAttempts || d.Reason != "tried too often" || d.LastError == "" {
+		t.Errorf("the delivery is %+v, want %d attempts", d, maxAttempts)
+	}
+}

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/json"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -77,9 +78,20 @@ type batch struct {
 
 func (g *gateway) postingLines(t *testing.T, lines []string) batch {
 	t.Helper()
+	return g.posting(t, strings.NewReader(strings.Join(lines, "\n")+"\n"), "--data-binary", "@-")
+}
+
+// postingStream posts lines while they come.
+func (g *gateway) postingStream(t *testing.T, lines io.Reader) batch {
+	t.Helper()
+	return g.posting(t, lines, "-X", "POST", "-T", "-")
+}
+
+func (g *gateway) posting(t *testing.T, lines io.Reader, how ...string) batch {
+	t.Helper()
 	b := batch{out: &transcript{}}
-	b.process = start(t, launch{stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), stdout: b.out, quiet: true}, need(t, "curl", "curl"),
-		"-sN", "--max-time", "50", "-H", "Content-Type: application/x-ndjson", "-H", "Expect:", "--data-binary", "@-", g.url("/v0/envelopes"))
+	arguments := append(how, "-sN", "--max-time", "50", "-H", "Content-Type: application/x-ndjson", "-H", "Expect:", g.url("/v0/envelopes"))
+	b.process = start(t, launch{stdin: lines, stdout: b.out, quiet: true}, need(t, "curl", "curl"), arguments...)
 	return b
 }
 

@@ -32,12 +32,14 @@ type matrixGatewayProcess struct {
 	http, broker string
 	client       *http.Client
 	agents       map[matrixSeat]*matrixAgent
-	said         bytes.Buffer
+	// counted is what settled was told last.
+	counted map[string]int
+	said    bytes.Buffer
 }
 
 // newMatrixGateway starts a gateway for one way, with the agents that the cases
 // speak through, and waits until it is ready.
-func newMatrixGateway(t *testing.T, binary string, way matrixWay, cases []matrixCase) *matrixGatewayProcess {
+func newMatrixGateway(t *testing.T, way matrixWay, cases []matrixCase) *matrixGatewayProcess {
 	t.Helper()
 	g := &matrixGatewayProcess{way: way, dir: t.TempDir(), http: matrixFreeAddress(t), broker: matrixFreeAddress(t)}
 	g.client = &http.Client{Timeout: matrixPatience, Transport: &http.Transport{}}
@@ -57,7 +59,7 @@ func newMatrixGateway(t *testing.T, binary string, way matrixWay, cases []matrix
 	for name := range carriers {
 		scopes[name] = scope
 	}
-	g.start(t, binary, map[string]any{
+	g.start(t, map[string]any{
 		"name": "local", "data_dir": filepath.Join(g.dir, "data"), "carriers": carriers, "scopes": scopes,
 		"store": map[string]any{"synchronous": "normal"},
 		"embedded": map[string]any{
@@ -70,7 +72,7 @@ func newMatrixGateway(t *testing.T, binary string, way matrixWay, cases []matrix
 
 // start runs the process until the test ends. The configuration is written as
 // JSON, which is YAML.
-func (g *matrixGatewayProcess) start(t *testing.T, binary string, config map[string]any) {
+func (g *matrixGatewayProcess) start(t *testing.T, config map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -80,7 +82,7 @@ func (g *matrixGatewayProcess) start(t *testing.T, binary string, config map[str
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "serve", "--config", file)
+	cmd := exec.Command(gatewayBinary, "serve", "--config", file)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = g.dir, &g.said, &g.said, time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -199,19 +201,24 @@ func (g *matrixGatewayProcess) counts(t *testing.T, carrier string) map[string]i
 	return counts
 }
 
-// settled waits until a carrier has settled n more frames than before, and gives
-// their outcomes.
-func (g *matrixGatewayProcess) settled(t *testing.T, carrier string, before map[string]int, n int) []string {
+// settled waits until the carrier has settled n frames more than when it was
+// last asked, and gives their outcomes.
+func (g *matrixGatewayProcess) settled(t *testing.T, carrier string, n int) []string {
 	t.Helper()
 	var outcomes []string
 	matrixEventually(t, fmt.Sprintf("the carrier %s settles %d frames", carrier, n), func() bool {
 		outcomes = nil
-		for outcome, count := range g.counts(t, carrier) {
-			for range count - before[outcome] {
+		counts := g.counts(t, carrier)
+		for outcome, count := range counts {
+			for range count - g.counted[outcome] {
 				outcomes = append(outcomes, outcome)
 			}
 		}
-		return len(outcomes) >= n
+		if len(outcomes) < n {
+			return false
+		}
+		g.counted = counts
+		return true
 	})
 	return outcomes
 }

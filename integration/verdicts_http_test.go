@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -138,7 +137,7 @@ func (p *matrixLinePoster) deliver(t *testing.T, frames []matrixFrame) ([]string
 			t.Fatalf("a line of the answer is %s: %v", answers.Text(), err)
 		}
 		if a.Line <= last || a.Line > len(frames) {
-			t.Fatalf("line %s of %d comes behind line %s", strconv.Itoa(a.Line), len(frames), strconv.Itoa(last))
+			t.Fatalf("line %d of %d comes behind line %d", a.Line, len(frames), last)
 		}
 		last = a.Line
 		outcomes[last-1] = a.outcome(t, frames[last-1], p.g.way)

@@ -65,7 +65,12 @@ func (d *matrixDevice) topic(f matrixFrame) string {
 // what is refused alike: a device cannot be told more.
 func (d *matrixDevice) deliver(t *testing.T, frames []matrixFrame) ([]string, bool) {
 	t.Helper()
-	before := d.g.counts(t, "mqtt")
+	d.publish(t, frames)
+	return d.g.settled(t, "mqtt", len(frames)), false
+}
+
+func (d *matrixDevice) publish(t *testing.T, frames []matrixFrame) {
+	t.Helper()
 	var tokens []paho.Token
 	for _, f := range frames {
 		tokens = append(tokens, d.client.Publish(d.topic(f), 1, false, []byte(f.payload)))
@@ -73,7 +78,6 @@ func (d *matrixDevice) deliver(t *testing.T, frames []matrixFrame) ([]string, bo
 	for _, token := range tokens {
 		matrixToken(t, "publish", token)
 	}
-	return d.g.settled(t, "mqtt", before, len(frames)), false
 }
 
 func (*matrixDevice) framed(payload string) string { return payload }

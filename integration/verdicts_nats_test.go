@@ -24,6 +24,7 @@ type matrixNATSClient struct {
 	g        *matrixGatewayProcess
 	conn     *nats.Conn
 	js       jetstream.JetStream
+	stream   jetstream.Stream
 	receipts matrixReceipts
 
 	mu sync.Mutex
@@ -45,6 +46,9 @@ func newMatrixNATS(t *testing.T, g *matrixGatewayProcess) *matrixNATSClient {
 		<-closed
 	})
 	if c.js, err = jetstream.New(c.conn); err != nil {
+		t.Fatal(err)
+	}
+	if c.stream, err = c.js.Stream(t.Context(), matrixStream); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.conn.Subscribe(matrixSubjects+"*.*.peer.*", func(m *nats.Msg) {
@@ -95,7 +99,20 @@ func (c *matrixNATSClient) subject(f matrixFrame) string {
 // the gateway tells the server alone: Ack, or Term for what is refused.
 func (c *matrixNATSClient) deliver(t *testing.T, frames []matrixFrame) ([]string, bool) {
 	t.Helper()
-	before := c.g.counts(t, "nats")
+	positions := c.store(t, frames)
+	outcomes := c.g.settled(t, "nats", len(frames))
+	c.checkSettled(t, frames, positions)
+	return outcomes, false
+}
+
+func (c *matrixNATSClient) publish(t *testing.T, frames []matrixFrame) {
+	t.Helper()
+	c.store(t, frames)
+}
+
+// store gives the frames to the stream and gets their positions.
+func (c *matrixNATSClient) store(t *testing.T, frames []matrixFrame) []uint64 {
+	t.Helper()
 	positions := make([]uint64, len(frames))
 	futures := make([]jetstream.PubAckFuture, len(frames))
 	for i, f := range frames {
@@ -114,9 +131,7 @@ func (c *matrixNATSClient) deliver(t *testing.T, frames []matrixFrame) ([]string
 			t.Fatal("the stream does not acknowledge")
 		}
 	}
-	outcomes := c.g.settled(t, "nats", before, len(frames))
-	c.checkSettled(t, frames, positions)
-	return outcomes, false
+	return positions
 }
 
 // checkSettled wants a Term for each refusal, an Ack for the rest, and nothing
@@ -145,12 +160,8 @@ func (c *matrixNATSClient) checkSettled(t *testing.T, frames []matrixFrame, posi
 // told nothing about.
 func (c *matrixNATSClient) unacknowledged(t *testing.T) int {
 	t.Helper()
-	stream, err := c.js.Stream(t.Context(), matrixStream)
-	if err != nil {
-		t.Fatal(err)
-	}
 	total := 0
-	consumers := stream.ListConsumers(t.Context())
+	consumers := c.stream.ListConsumers(t.Context())
 	for info := range consumers.Info() {
 		total += info.NumAckPending + int(info.NumPending)
 	}

@@ -95,9 +95,6 @@ func (r *matrixReceipts) check(t *testing.T, sent []matrixSent) {
 	for _, receipt := range r.wrong {
 		t.Errorf("a receipt is not right in itself: %s", receipt)
 	}
-	if len(owed) < matrixGroups {
-		t.Errorf("only %d receipts are owed: the table has lost its cases", len(owed))
-	}
 }
 
 // matrixOwed names the receipt that section 7 of docs/protocol.md owes for a

@@ -96,10 +96,12 @@ func matrixScopeCases() []matrixCase {
 			f.on = map[matrixWay]matrixOutcome{matrixStdio: notTarget}
 			return []matrixFrame{f}
 		}},
-		{name: "scope: a known id settles before the scope", frames: func(w *matrixWorld) []matrixFrame {
-			first := w.say()
-			again := w.frame(first, matrixVerdict("duplicate"))
-			return []matrixFrame{w.taken(first), again}
+		{name: "scope: a known id does not excuse the sender", frames: func(w *matrixWorld) []matrixFrame {
+			first := w.taken(w.sayFrom(w.b))
+			again := first
+			again.sender, again.want = w.a, matrixVerdict("duplicate")
+			again.on = map[matrixWay]matrixOutcome{matrixStdio: notTarget}
+			return []matrixFrame{first, again}
 		}},
 	}
 }

@@ -2,9 +2,6 @@ package integration
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,12 +30,11 @@ type matrixSent struct {
 // TestEveryCarrierGivesTheSameVerdict sends the same envelopes over every
 // carrier, each to a gateway of its own, and wants the same verdict and reason.
 func TestEveryCarrierGivesTheSameVerdict(t *testing.T) {
-	binary := matrixBuild(t)
 	cases := matrixCases()
 	for _, way := range matrixWays() {
 		t.Run(string(way), func(t *testing.T) {
 			t.Parallel()
-			g := newMatrixGateway(t, binary, way, cases)
+			g := newMatrixGateway(t, way, cases)
 			driver := g.driver(t)
 			var sent []matrixSent
 			for number, c := range cases {
@@ -49,18 +45,6 @@ func TestEveryCarrierGivesTheSameVerdict(t *testing.T) {
 			driver.finish(t, sent)
 		})
 	}
-}
-
-// matrixBuild builds the program under test.
-func matrixBuild(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "gateway")
-	build := exec.Command("go", "build", "-o", binary, "../cmd/gateway")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the gateway: %v\n%s", err, output)
-	}
-	return binary
 }
 
 // matrixRun runs one case.

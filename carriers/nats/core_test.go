@@ -17,7 +17,7 @@ func coreConfig(b *broker) Config {
 	return cfg
 }
 
-// TestCoreModeNeverAnswers is B4: another client publishes into a stream on a
+// Another client publishes into a stream on a
 // subject that the carrier hears, and gets the stream's PubAck and nothing else.
 func TestCoreModeNeverAnswers(t *testing.T) {
 	b := newBroker(t)
@@ -47,7 +47,7 @@ func TestCoreModeNeverAnswers(t *testing.T) {
 	}
 }
 
-// TestCoreModeCountsWhatIsDropped is B1: acceptance stalls while messages flood in.
+// Acceptance stalls while messages flood in.
 func TestCoreModeCountsWhatIsDropped(t *testing.T) {
 	b := newBroker(t)
 	in := committing()
@@ -152,7 +152,7 @@ func TestWrongPasswordIsNamedAndNotShown(t *testing.T) {
 	}
 }
 
-// TestReconnectsAreNotHurried is part of B15: a server that refuses every
+// A server that refuses every
 // connection is asked a few times, not all the time.
 func TestReconnectsAreNotHurried(t *testing.T) {
 	b := newBroker(t, func(o *server.Options) { o.Username, o.Password = "ada", "right" })

@@ -157,7 +157,7 @@ func TestDeadPeerHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestBlackHoleIsSurvived is D4: bytes stop passing for a while, and nothing that
+// Bytes stop passing for a while, and nothing that
 // was published meanwhile is lost.
 func TestBlackHoleIsSurvived(t *testing.T) {
 	b := newBroker(t)

@@ -55,7 +55,7 @@ func TestSubjectThatIsNoAddressIsToldToTheGateway(t *testing.T) {
 	}
 }
 
-// TestSlowCommitIsNotRedelivered is B5: a commit may take several times ack_wait.
+// A commit may take several times ack_wait.
 func TestSlowCommitIsNotRedelivered(t *testing.T) {
 	b := newBroker(t)
 	in := committing()
@@ -93,7 +93,7 @@ func TestStalledGatewayIsNotFloodedWithCopies(t *testing.T) {
 	}
 }
 
-// TestCommitRightBeforeTheEndIsAcknowledged is B6: stop comes straight after the
+// Stop comes straight after the
 // commit, and the acknowledgement still reaches the server.
 func TestCommitRightBeforeTheEndIsAcknowledged(t *testing.T) {
 	b := newBroker(t)
@@ -144,7 +144,7 @@ func pendingAcks(t testing.TB, b *broker, consumer string) int {
 	return c.CachedInfo().NumAckPending
 }
 
-// TestManyRejectionsDoNotStopTheConsumer is B7: more rejected messages than may be
+// More rejected messages than may be
 // unacknowledged, then a good one.
 func TestManyRejectionsDoNotStopTheConsumer(t *testing.T) {
 	b := newBroker(t)
@@ -172,7 +172,7 @@ func TestManyRejectionsDoNotStopTheConsumer(t *testing.T) {
 	}
 }
 
-// TestRetriedMessagesAreNotLost is B8 and B10: each tenth message asks for two
+// Each tenth message asks for two
 // retries. Order may suffer, nothing else.
 func TestRetriedMessagesAreNotLost(t *testing.T) {
 	b := newBroker(t)
@@ -225,7 +225,7 @@ func TestSettlementOfAnEndedSessionIsNotSaid(t *testing.T) {
 	}
 }
 
-// TestOwnPublishesComeBackAsNative is B13: the carrier hides no echo, for the
+// The carrier hides no echo, for the
 // gateway knows one when it sees it.
 func TestOwnPublishesComeBackAsNative(t *testing.T) {
 	b := newBroker(t)
@@ -240,7 +240,7 @@ func TestOwnPublishesComeBackAsNative(t *testing.T) {
 	}
 }
 
-// TestForeignMessageIDsHaveNoSay is B12: whatever a client writes into the header,
+// Whatever a client writes into the header,
 // each message that the stream takes is offered.
 func TestForeignMessageIDsHaveNoSay(t *testing.T) {
 	b := newBroker(t)

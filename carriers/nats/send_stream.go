@@ -94,7 +94,7 @@ func (o *streamOutlet) answer(msg *natsgo.Msg) {
 }
 
 func (o *streamOutlet) acked(id uint64, ack pubAck) {
-	detail := fmt.Sprintf("stream %s, sequence %d", ack.Stream, ack.Sequence)
+	detail := fmt.Sprintf("sequence %d", ack.Sequence)
 	if ack.Duplicate {
 		detail += ", stored by an earlier attempt"
 	}

@@ -93,7 +93,7 @@ func TestExistingStreamIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-// TestOverlappingStreamIsNamed is B18: the reason names both, and the carrier
+// The reason names both, and the carrier
 // comes up once the other stream is gone.
 func TestOverlappingStreamIsNamed(t *testing.T) {
 	b := newBroker(t)

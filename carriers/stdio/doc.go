@@ -1,8 +1,9 @@
 // Package stdio is the carrier whose peers are programs that the gateway runs
 // on its own host: one JSON object a line on their standard input and output.
 //
-// Each configured agent with participation.mode live is one process, attached
-// as one peer of one channel. An agent with mode local (the default) is not
+// Each configured agent with participation.mode live is attached as one peer of
+// one channel, and is one process (launch: start) or one for each wake (launch:
+// wake). An agent with mode local (the default) is not
 // started and has no peer at all.
 //
 //	supervise.go   start, wait, back off, start again; orderly stop
@@ -13,6 +14,8 @@
 //	frame.go       splitting into lines, reading and writing control lines
 //	settle.go      what became of an envelope, told to its agent
 //	send.go        deliveries to an agent
+//	wake.go        turns: of the running process, or of one for each wake
+//	turn.go        what is still to come before a turn is over
 //	input.go       the one writer of an agent's standard input
 //
 // # Frames

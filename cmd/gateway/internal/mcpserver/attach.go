@@ -29,7 +29,9 @@ func (s *Server) attach(ctx context.Context) error {
 	if err := s.Client.Attach(ctx, s.Seat); err != nil {
 		return fmt.Errorf("attach %s: %w", s.Seat.Peer, err)
 	}
-	s.attached.Store(true)
+	if !s.attached.Swap(true) {
+		s.Logger.Info("attached", "workspace", s.Seat.Workspace, "channel", s.Seat.Channel, "peer", s.Seat.Peer)
+	}
 	return nil
 }
 

@@ -90,20 +90,26 @@ func reasonOf(p *client.Problem) core.Reason {
 	return ""
 }
 
-// describeErrors puts the failure of a tool into the result's _meta.
-func describeErrors(next mcp.MethodHandler) mcp.MethodHandler {
+// describeErrors puts the failure of a tool into the result's _meta. A failure
+// that no tool has explained is that of arguments which no tool was called with.
+func (s *Server) describeErrors(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
 		call, ok := result.(*mcp.CallToolResult)
-		if err != nil || !ok || call == nil {
+		if err != nil || !ok || call == nil || call.GetError() == nil {
 			return result, err
 		}
 		var f *failure
-		if errors.As(call.GetError(), &f) {
-			if call.Meta == nil {
-				call.Meta = mcp.Meta{}
-			}
-			call.Meta[errorMeta] = f
+		if !errors.As(call.GetError(), &f) {
+			f = refuse(core.ReasonMalformed, "%s", call.GetError().Error())
+			call.Content = []mcp.Content{&mcp.TextContent{Text: f.Error()}}
+		}
+		if call.Meta == nil {
+			call.Meta = mcp.Meta{}
+		}
+		call.Meta[errorMeta] = f
+		if request, ok := req.(*mcp.CallToolRequest); ok {
+			s.Logger.Info("call failed", "tool", request.Params.Name, "reason_code", f.Reason, "retryable", f.Retryable)
 		}
 		return result, nil
 	}

@@ -103,7 +103,7 @@ func (s *Server) acknowledge(ctx context.Context, in ackArguments) (acked, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return acked{in.Through}, s.Client.Acknowledge(ctx, s.Seat, in.Through)
+	return acked(in), s.Client.Acknowledge(ctx, s.Seat, in.Through)
 }
 
 // checkShown refuses to acknowledge what this server has not given to the host:

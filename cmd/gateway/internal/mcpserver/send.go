@@ -37,8 +37,11 @@ func (s *Server) addSendingTools(server *mcp.Server) {
 
 const sendingHelp = "The sender, workspace and channel are fixed. The answer says that the gateway has committed the message, not that anybody has read it. A refusal names the protocol's reason_code."
 
+// longestLifetime is a year in seconds. Gateways allow less.
+const longestLifetime = 366 * 24 * 60 * 60
+
 func sendingSchema[T any](rules ...rule) *jsonschema.Schema {
-	return schemaOf[T](append(rules, atLeast("expires_in_seconds", 1))...)
+	return schemaOf[T](append(rules, between("expires_in_seconds", 1, longestLifetime))...)
 }
 
 // sendingArguments are what every tool that sends takes.

@@ -77,13 +77,12 @@ func (s *Server) build(ctx context.Context) *mcp.Server {
 		&mcp.Implementation{Name: "compozy-gateway", Title: "compozy-network gateway", Version: s.Version},
 		&mcp.ServerOptions{
 			Instructions: s.instructions(),
-			Logger:       s.Logger,
 			// Nothing that is listed announces its changes, and logs go to stderr.
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
 	s.addTools(server)
 	s.addResources(server)
-	server.AddReceivingMiddleware(endWith(ctx), describeErrors, s.listThreadsAsResources)
+	server.AddReceivingMiddleware(endWith(ctx), s.describeErrors, s.listThreadsAsResources)
 	return server
 }
 

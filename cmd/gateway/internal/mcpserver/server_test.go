@@ -1,0 +1,197 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// against makes a server for a gateway that answers as a test tells it to. What
+// the handler leaves unanswered is a 200 without a body.
+func against(t *testing.T, seat client.Seat, handler http.HandlerFunc) *Server {
+	t.Helper()
+	gateway := httptest.NewServer(handler)
+	t.Cleanup(gateway.Close)
+	c, err := client.New(client.Options{URL: gateway.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return New(Config{Client: c, Seat: seat, Version: "test", Logger: slog.New(slog.DiscardHandler)})
+}
+
+// hosted runs a server and gives a host's session with it.
+func hosted(t *testing.T, s *Server) *mcp.ClientSession {
+	t.Helper()
+	fromHost, toServer := io.Pipe()
+	fromServer, toHost := io.Pipe()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, fromHost, toHost) }()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = session.Close()
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ends with %v", err)
+		}
+	})
+	return session
+}
+
+func TestThreadsOfAnyWorkspaceAreResources(t *testing.T) {
+	for _, workspace := range []string{"demo", "a/b", "a+b&c=d", "50%25", "#$~!'()", "é😀", "x?after=9"} {
+		t.Run(workspace, func(t *testing.T) {
+			s := against(t, client.Seat{Workspace: workspace, Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/threads"):
+					fmt.Fprint(w, `{"threads":[{"channel":"other","thread_id":"thread_not"},{"channel":"general","thread_id":"thread_main","messages":1}]}`)
+				case strings.HasSuffix(r.URL.Path, "/messages"):
+					if want := client.Path("workspaces", workspace, "channels", "general", "messages"); r.URL.EscapedPath() != want {
+						t.Errorf("asked for %s, want %s", r.URL.EscapedPath(), want)
+					}
+					fmt.Fprintf(w, `{"messages":[{"seq":5,"envelope":{"id":"after %s"}}],"next":null}`, r.URL.Query().Get("after"))
+				}
+			})
+			session := hosted(t, s)
+			listed, err := session.ListResources(t.Context(), nil)
+			if err != nil || len(listed.Resources) != 1 {
+				t.Fatalf("got %+v, %v", listed, err)
+			}
+			uri := listed.Resources[0].URI
+			for suffix, want := range map[string]string{"": "after 0", "?after=3": "after 3"} {
+				read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri + suffix})
+				if err != nil || !strings.Contains(read.Contents[0].Text, want) {
+					t.Errorf("%s gives %+v, %v", uri+suffix, read, err)
+				}
+			}
+		})
+	}
+}
+
+func TestFailuresAreTold(t *testing.T) {
+	cases := []struct {
+		name      string
+		status    int
+		header    string
+		body      string
+		says      string
+		reason    string
+		retryable bool
+	}{
+		{"refusal", 422, "", `{"reason_code":"expired","detail":"too old"}`, "reason_code expired: too old", "expired", false},
+		{"busy", 429, "", `{"reason_code":"busy","detail":"full"}`, "reason_code busy: full; try again with message_id", "busy", true},
+		{"disk full", 503, "7", `{"title":"Service Unavailable","detail":"not now"}`, "not now; try again in 7 s with message_id", "", true},
+		{"too large", 413, "", `{"title":"Request Entity Too Large"}`, "reason_code malformed: the gateway answered 413", "malformed", false},
+		{"not allowed", 403, "", `{"title":"Forbidden"}`, "the gateway answered 403: Forbidden", "", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					return
+				}
+				w.Header().Set("Retry-After", c.header)
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.body)
+			})
+			result, err := hosted(t, s).CallTool(t.Context(), &mcp.CallToolParams{
+				Name: "send_say", Arguments: map[string]any{"text": "x", "thread_id": "thread_main", "message_id": "m-1"},
+			})
+			if err != nil || !result.IsError {
+				t.Fatalf("got %+v, %v", result, err)
+			}
+			text := result.Content[0].(*mcp.TextContent).Text
+			raw, _ := json.Marshal(result.Meta[errorMeta])
+			var meta failure
+			if err := json.Unmarshal(raw, &meta); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(text, c.says) || string(meta.Reason) != c.reason || meta.Retryable != c.retryable || meta.MessageID != "m-1" {
+				t.Errorf("got %q and %s", text, raw)
+			}
+		})
+	}
+}
+
+func TestArgumentsThatDoNotFitAreMalformed(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
+	result, err := hosted(t, s).CallTool(t.Context(), &mcp.CallToolParams{Name: "send_say", Arguments: map[string]any{"text": 1}})
+	if err != nil || !result.IsError || !strings.HasPrefix(result.Content[0].(*mcp.TextContent).Text, "reason_code malformed: ") || result.Meta[errorMeta] == nil {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+func TestAPeerThatIsRefusedEndsTheServer(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	})
+	var out strings.Builder
+	if err := s.Run(t.Context(), strings.NewReader(""), &out); err == nil || !strings.Contains(err.Error(), "attach bob: ") || out.Len() > 0 {
+		t.Errorf("got %v, and %q on stdout", err, out.String())
+	}
+}
+
+func TestAFrameThatIsNoJSONEndsTheServerWithAnError(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
+	if err := s.Run(t.Context(), strings.NewReader("hello\n"), io.Discard); err == nil || !strings.Contains(err.Error(), "serve MCP: ") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Run(t.Context(), strings.NewReader(""), io.Discard); err != nil {
+		t.Errorf("the end of stdin is the error %v", err)
+	}
+}
+
+func TestAHostThatStopsReadingEndsTheServer(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
+	fromHost, toServer := io.Pipe()
+	defer toServer.Close()
+	fromServer, toHost := io.Pipe()
+	fromServer.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context(), fromHost, toHost) }()
+	_, err := io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it ends as if all was well")
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
+
+func TestASlowGatewayDoesNotHoldUpTheStart(t *testing.T) {
+	release := make(chan struct{})
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(release)
+	began := time.Now()
+	if err := s.Run(t.Context(), strings.NewReader(""), io.Discard); err != nil || time.Since(began) > 2*seatTimeout {
+		t.Errorf("got %v after %v", err, time.Since(began))
+	}
+}
