@@ -214,8 +214,13 @@ func TestTheEmbeddedServersSurviveAFullDisk(t *testing.T) {
 	checkAcked(t, g, backWithin, []string{"large", held})
 }
 
-// large is a say that takes room.
-func large(id string) message { return say(id, "sender", strings.Repeat("room ", 40_000)) }
+// large is a say that takes room. It is for nobody who is here, so that it waits
+// for no agent to be woken.
+func large(id string) message {
+	m := say(id, "sender", strings.Repeat("room ", 40_000))
+	m.to = "somebody"
+	return m
+}
 
 func postLarge(t *testing.T, g *gateway, id string) string {
 	t.Helper()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,12 +48,15 @@ func (p *process) configPrintCommand() *cobra.Command {
 				}
 				return printJSON(p.stdout, document)
 			}
-			encoder := yaml.NewEncoder(p.stdout)
+			// The encoder would tell a failed write by its text alone.
+			var text bytes.Buffer
+			encoder := yaml.NewEncoder(&text)
 			encoder.SetIndent(2)
-			if err := encoder.Encode(c.render()); err != nil {
+			if err := errors.Join(encoder.Encode(c.render()), encoder.Close()); err != nil {
 				return fmt.Errorf("render the configuration: %w", err)
 			}
-			return encoder.Close()
+			_, err = text.WriteTo(p.stdout)
+			return err
 		},
 	}
 	out.addFlag(cmd, "text")
