@@ -138,7 +138,7 @@ func TestInspectionShowsEverythingSideBySide(t *testing.T) {
 	want := `{"seq":3,"committed_at":"2023-11-14T22:13:20Z","carrier":"nats","arrival":"native","parked":false,"envelope":` + odd +
 		`,"decisions":[{"recipient":"carrier:nats","decision":"ignore","reason":"origin"}],` +
 		`"deliveries":[{"id":"3-1","recipient":"carrier:mqtt","state":"acked","attempts":1,"ack":{"kind":"mqtt.puback","at":"2023-11-14T22:13:20Z"}}],` +
-		`"receipts":[]}` + "\n"
+		`"receipts":[],"wakes":[],"skips":[],"resolved_network_participation":{}}` + "\n"
 	if string(r.body) != want {
 		t.Errorf("answer %s\nwant   %s", r.body, want)
 	}

@@ -23,7 +23,7 @@ type (
 		Receipts   []core.ReceiptView `json:"receipts"`
 		Wakes      []core.WakeView    `json:"wakes"`
 		Skips      []core.SkipView    `json:"skips"`
-		// Participations is null where no agent is concerned.
+		// Participations is empty where no agent is concerned.
 		Participations map[string]core.Participation `json:"resolved_network_participation"`
 	}
 )
@@ -51,7 +51,7 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	}
 	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
 	tail := encode(inspectionTail{
-		list(m.Decisions), list(m.Deliveries), list(m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), m.Participations,
+		list(m.Decisions), list(m.Deliveries), list(m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
 	})
 	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
 	body = append(body, head[:len(head)-len("}\n")]...)
@@ -76,6 +76,14 @@ func (c *caller) wakes(all []core.WakeView, id string) []core.WakeView {
 		seen = append(seen, w)
 	}
 	return seen
+}
+
+// participations makes sure that none are written as an empty object.
+func participations(all map[string]core.Participation) map[string]core.Participation {
+	if all == nil {
+		return map[string]core.Participation{}
+	}
+	return all
 }
 
 // list makes sure that an empty list is written as one.

@@ -79,7 +79,7 @@ func start(t *testing.T, changes ...func(*Config)) *site {
 	}
 	s := &site{T: t, mem: newMemory(), logs: &logBuffer{}}
 	var err error
-	s.carrier, err = New(cfg, testHost(s.logs), Backend{Reader: s.mem, Inboxes: s.mem, DeadLetters: s.mem, Fleet: s.mem})
+	s.carrier, err = New(cfg, testHost(s.logs), Backend{Reader: s.mem, Inboxes: s.mem, DeadLetters: s.mem, Fleet: s.mem, Agents: hostedAgents{}})
 	if err != nil {
 		t.Fatal(err)
 	}
