@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,8 @@ import (
 type ordeal struct {
 	t   *rapid.T
 	dir string
-	now time.Time
+	// clock is in nanoseconds; the committer reads it too.
+	clock atomic.Int64
 
 	g         *Gateway
 	store     *store.Store
@@ -46,14 +48,15 @@ func (o *ordeal) agents() []core.HostedAgent {
 	return []core.HostedAgent{liveAgent("one", b), liveAgent("two", b)}
 }
 
+func (o *ordeal) now() time.Time { return time.Unix(0, o.clock.Load()) }
+
 func (o *ordeal) open() {
 	o.t.Helper()
 	var err error
-	clock := func() time.Time { return o.now }
-	if o.store, err = store.Open(context.Background(), store.Options{Dir: o.dir, Synchronous: "normal", Now: clock}); err != nil {
+	if o.store, err = store.Open(context.Background(), store.Options{Dir: o.dir, Synchronous: "normal", Now: o.now}); err != nil {
 		o.t.Fatal(err)
 	}
-	o.g, err = New(Options{Config: DefaultConfig(), Store: o.store, Logger: slog.New(slog.DiscardHandler), Now: clock})
+	o.g, err = New(Options{Config: DefaultConfig(), Store: o.store, Logger: slog.New(slog.DiscardHandler), Now: o.now})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -109,7 +112,7 @@ func (o *ordeal) say(from, wake string) {
 			more += fmt.Sprintf(`,"causation_id":%q`, cause)
 		}
 		raw := fmt.Appendf(nil, `{"protocol":"compozy-network/v0","id":%q,"workspace_id":"ws","channel":"ops","kind":"say",`+
-			`"surface":"thread","thread_id":"thread_one","from":%q,"ts":%d,"body":{"text":"x"}%s}`, id, from, o.now.Unix(), more)
+			`"surface":"thread","thread_id":"thread_one","from":%q,"ts":%d,"body":{"text":"x"}%s}`, id, from, o.now().Unix(), more)
 		settled.Add(1)
 		err := o.in.Offer(context.Background(), core.Inbound{Payload: raw, Wake: wake}, func(s core.Settlement) {
 			if s.Verdict != core.VerdictCommitted {
@@ -133,7 +136,7 @@ func (o *ordeal) claim() {
 	}
 	for _, r := range open {
 		h := o.g.dir.hosted[r.Recipient]
-		if r.State != core.WakeQueued || r.Ready().After(o.now) || o.running[h.agent.Name] != nil {
+		if r.State != core.WakeQueued || r.Ready().After(o.now()) || o.running[h.agent.Name] != nil {
 			continue
 		}
 		run, messages, err := o.g.claim(context.Background(), h, r.ID)
@@ -236,7 +239,8 @@ func TestWhateverHappensEveryWakeEndsOnceWithinItsBounds(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		o := &ordeal{t: rt, dir: dir, now: time.Unix(1_800_000_000, 0), final: map[int64]string{}}
+		o := &ordeal{t: rt, dir: dir, final: map[int64]string{}}
+		o.clock.Store(time.Unix(1_800_000_000, 0).UnixNano())
 		o.open()
 		defer func() { o.crash() }()
 		agent := rapid.SampledFrom([]string{"one", "two"})
@@ -250,7 +254,7 @@ func TestWhateverHappensEveryWakeEndsOnceWithinItsBounds(t *testing.T) {
 					o.say(name, core.WakeID(run.ID))
 				}
 			case "pass":
-				o.now = o.now.Add(time.Duration(rapid.IntRange(100, 5000).Draw(rt, "ms")) * time.Millisecond)
+				o.clock.Add(int64(time.Duration(rapid.IntRange(100, 5000).Draw(rt, "ms")) * time.Millisecond))
 			case "claim":
 				o.claim()
 			case "end":
@@ -281,7 +285,7 @@ func (o *ordeal) finish() {
 		if len(open) == 0 {
 			return
 		}
-		o.now = o.now.Add(time.Minute)
+		o.clock.Add(int64(time.Minute))
 		o.claim()
 		o.end("one")
 		o.end("two")
