@@ -117,6 +117,10 @@ func checkInspection(t *testing.T, g *gateway) {
 			t.Errorf("%s: receipts %v, want %v", c.id, got, c.receipts)
 		}
 	}
+	eventually(t, arriveWithin, "the agent's wake is over", func() bool {
+		wakes := g.inspect(t, "m-open").Wakes
+		return len(wakes) == 1 && wakes[0].Recipient == "peer:echo" && wakes[0].State == "succeeded"
+	})
 	text, stderr, status := g.run(t, "inspect", "m-open", "--workspace", workspace)
 	if status != 0 {
 		t.Fatalf("gateway inspect ends with %d: %s", status, stderr)

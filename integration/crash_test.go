@@ -5,6 +5,7 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,75 @@ func (b *backlog) settle(l stormLine, acknowledged bool) {
 }
 
 func (b *backlog) left() int { return len(b.waiting) + b.out }
+
+// TestWhatBrokersHoldWhileTheGatewayIsDownIsTaken lets a conversation go on
+// between two brokers whose gateway is not there, with every message sent twice.
+func TestWhatBrokersHoldWhileTheGatewayIsDownIsTaken(t *testing.T) {
+	t.Parallel()
+	at := foreignBrokers(t)
+	g := newGateway(t, at)
+	g.start(t)
+	client := connectNode(t, g.nats)
+	client.subscribe(t, peerSubject("coordinator"))
+	device := subscribe(t, g.mqtt, "", peerTopic("worker"))
+
+	l := newLifecycle("w-down", "")
+	for i := range l.messages {
+		l.messages[i].more = unusual
+	}
+	g.crash()
+	question := l.messages[opening].String()
+	var answers []string
+	for range 2 {
+		client.store(t, peerSubject("worker"), question)
+	}
+	for _, m := range []int{accepting, starting, completing} {
+		answers = append(answers, l.messages[m].String())
+		for range 2 {
+			publish(t, g.mqtt, peerTopic("coordinator"), answers[len(answers)-1])
+		}
+	}
+	g.relaunch(t)
+	device.await(t, readyWithin, "the worker", question)
+	client.await(t, readyWithin, "the coordinator", answers...)
+	if state := g.workState(t, l.work); state != "completed" {
+		t.Errorf("the work is %q", state)
+	}
+	if got, want := ofPeers(g.history(t, "work_id="+l.work)), l.outcome([]int{opening, accepting, starting, completing}); !slices.Equal(got, want) {
+		t.Errorf("accepted %v, want %v", got, want)
+	}
+	for id, n := range client.count() {
+		if n != 1 && !ofGateway(id) {
+			t.Errorf("the coordinator got %s %d times", id, n)
+		}
+	}
+}
+
+// TestAWakeThatAKillInterruptsRunsOnceMore kills the gateway while an agent is
+// awake and has said nothing yet.
+func TestAWakeThatAKillInterruptsRunsOnceMore(t *testing.T) {
+	t.Parallel()
+	puppet := newAgent(t, "puppet", "puppet.sh")
+	g := newGateway(t, embeddedBrokers(t), puppet.config())
+	g.start(t)
+	question := say("wake-up", "caller", "are you there?")
+	question.to = puppet.peer
+	g.post(t, question.String())
+	puppet.hears(t, arriveWithin, `"id":"wake-up"`)
+	g.restart(t)
+	eventually(t, arriveWithin, "the agent is woken again", func() bool {
+		return strings.Count(strings.Join(puppet.lines(t, "heard"), "\n"), `"id":"wake-up"`) == 2
+	})
+	wake := g.inspect(t, "wake-up").Wakes[0].ID
+	puppet.says(t, fmt.Sprintf(`{"carrier":{"done":%q}}`, wake))
+	eventually(t, arriveWithin, "the wake is over", func() bool { return g.inspect(t, "wake-up").Wakes[0].State == "succeeded" })
+	if wakes := g.inspect(t, "wake-up").Wakes; len(wakes) != 1 || wakes[0].Attempts < 2 {
+		t.Errorf("the wakes are %+v, want one with at least two attempts", wakes)
+	}
+	if ack := g.awaitSettled(t, arriveWithin, "wake-up").acks()["peer:puppet"]; ack != "acked stdio.write" {
+		t.Errorf("the delivery to the agent ends as %q", ack)
+	}
+}
 
 func TestASecondGatewayKeepsOffTheSameData(t *testing.T) {
 	t.Parallel()

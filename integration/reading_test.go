@@ -29,6 +29,10 @@ type inspection struct {
 		Ack                          *struct{ Kind string }
 	}
 	Receipts []struct{ ID, From, Status string }
+	Wakes    []struct {
+		ID, Recipient, State string
+		Attempts             int
+	}
 }
 
 // decisions are the decisions by recipient: "deliver", or why not.
