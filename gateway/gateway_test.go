@@ -120,6 +120,7 @@ func TestOrderIsKeptOverCuts(t *testing.T) {
 
 func TestALockedDatabaseSettlesNothingAndThenEverythingOnce(t *testing.T) {
 	h := newHouse(t)
+	h.patience = 50 * time.Millisecond
 	h.start()
 	h.take(h.a.Native(h.say()))
 	unlock := h.lockDatabase()
@@ -351,6 +352,7 @@ func TestAPushedPeerThatNobodyHostsAnyMoreIsDetached(t *testing.T) {
 
 func TestAStopDoesNotWaitForEverForALockedDatabase(t *testing.T) {
 	h := newHouse(t)
+	h.patience = 50 * time.Millisecond
 	h.start()
 	h.take(h.a.Native(h.say()))
 	unlock := h.lockDatabase()

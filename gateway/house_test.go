@@ -29,8 +29,10 @@ type house struct {
 	a, b   *carriertest.Memory
 	offset atomic.Int64
 	*Gateway
-	stop  func()
-	count atomic.Int64
+	stop func()
+	// patience is how long the store waits for a foreign lock; zero is its default.
+	patience time.Duration
+	count    atomic.Int64
 }
 
 func newHouse(t *testing.T, change ...func(*Config)) *house {
@@ -54,7 +56,7 @@ func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.offset.L
 // start opens the store and runs the gateway; stop waits for its end.
 func (h *house) start(more ...func(*Gateway)) {
 	h.t.Helper()
-	s, err := store.Open(h.t.Context(), store.Options{Dir: h.dir, Now: h.now, BusyTimeout: 50 * time.Millisecond})
+	s, err := store.Open(h.t.Context(), store.Options{Dir: h.dir, Now: h.now, BusyTimeout: h.patience})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -114,12 +114,10 @@ func (h *house) hostAgents(w *ward) {
 
 func (h *house) agent(name string) core.AgentView {
 	h.t.Helper()
-	var all []core.AgentView
-	h.eventually("the agents can be read", func() (ok bool) {
-		var err error
-		all, err = h.View("a").Agents(h.t.Context())
-		return err == nil // The store's patience with locks is short in these tests.
-	})
+	all, err := h.View("a").Agents(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	for _, a := range all {
 		if a.Name == name {
 			return a
