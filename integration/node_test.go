@@ -132,12 +132,6 @@ func (n *node) subscribe(t *testing.T, subjects ...string) {
 	}
 }
 
-// publish publishes without a stream's acknowledgement.
-func (n *node) publish(t *testing.T, subject, payload string) {
-	t.Helper()
-	n.do(t, object{"do": "publish", "subject": subject, "data": base64.StdEncoding.EncodeToString([]byte(payload))})
-}
-
 // store publishes and wants the stream's acknowledgement.
 func (n *node) store(t *testing.T, subject, payload string) {
 	t.Helper()

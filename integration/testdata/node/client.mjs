@@ -1,6 +1,6 @@
 // The NATS client of the integration tests: one command on each line of stdin,
 // one answer or event on each line of stdout, both JSON, payloads in base64.
-import { connect, headers } from "nats";
+import { connect } from "nats";
 import { createInterface } from "node:readline";
 
 const nc = await connect({
@@ -25,17 +25,9 @@ const commands = {
     await nc.flush();
     return {};
   },
-  // Plain publish. The server has it when this is answered.
-  async publish({ subject, data }) {
-    nc.publish(subject, Buffer.from(data, "base64"));
-    await nc.flush();
-    return {};
-  },
   // Publish to a stream, with its acknowledgement.
-  async store({ subject, data, id }) {
-    const h = headers();
-    if (id) h.set("Nats-Msg-Id", id);
-    const ack = await js.publish(subject, Buffer.from(data, "base64"), { headers: h, timeout: 5000 });
+  async store({ subject, data }) {
+    const ack = await js.publish(subject, Buffer.from(data, "base64"), { timeout: 5000 });
     return { stream: ack.stream, seq: ack.seq, duplicate: ack.duplicate };
   },
   // Everything that a stream holds, from its first message on.
