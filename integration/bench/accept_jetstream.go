@@ -114,14 +114,25 @@ func (b *bench) acceptGatewayJetStream(ctx context.Context, inFlight int) (float
 	return rate, running.Wait()
 }
 
+// soleConsumer is the gateway's consumer.
 func soleConsumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
-	st, err := js.Stream(ctx, stream)
+	name, err := consumerName(ctx, js)
 	if err != nil {
 		return nil, err
 	}
-	names := st.ConsumerNames(ctx)
-	for name := range names.Name() {
-		return st.Consumer(ctx, name)
+	return js.Consumer(ctx, stream, name)
+}
+
+// consumerName is the name of the stream's only consumer, empty while there is
+// none.
+func consumerName(ctx context.Context, js jetstream.JetStream) (string, error) {
+	st, err := js.Stream(ctx, stream)
+	if err != nil {
+		return "", err
 	}
-	return nil, errors.Join(errors.New("the stream has no consumer"), names.Err())
+	names, last := st.ConsumerNames(ctx), ""
+	for name := range names.Name() {
+		last = name
+	}
+	return last, names.Err()
 }

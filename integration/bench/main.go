@@ -86,29 +86,37 @@ func run(ctx context.Context) error {
 	return b.report(filepath.Join(b.source, *out))
 }
 
-// prepare builds the gateway and finds the brokers.
+// prepare builds the gateway and what it is measured beside.
 func (b *bench) prepare(ctx context.Context, source, parent string) error {
 	var err error
 	if b.source, err = filepath.Abs(source); err != nil {
 		return err
 	}
-	for name, at := range map[string]*string{"nats-server": &b.natsServer, "mosquitto": &b.mosquitto} {
-		if *at, err = findProgram(name); err != nil {
-			return err
-		}
+	if b.mosquitto, err = findProgram("mosquitto"); err != nil {
+		return err
 	}
 	if b.dir, err = os.MkdirTemp(parent, "gateway-bench-"); err != nil {
 		return err
 	}
-	b.gateway = filepath.Join(b.dir, "gateway-binary")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.gateway, "./cmd/gateway")
-	build.Dir = b.source
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the gateway: %w\n%s", err, text)
+	b.gateway, b.natsServer = filepath.Join(b.dir, "gateway-binary"), filepath.Join(b.dir, "nats-server")
+	if err := build(ctx, b.source, b.gateway, "./cmd/gateway"); err != nil {
+		return err
+	}
+	// The server that the gateway embeds, as a program of its own.
+	if err := build(ctx, filepath.Join(b.source, "integration", "bench"), b.natsServer, "github.com/nats-io/nats-server/v2"); err != nil {
+		return err
 	}
 	b.benchmarks, err = b.compileBenchmarks(ctx)
 	return err
+}
+
+func build(ctx context.Context, dir, out, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, pkg)
+	cmd.Dir = dir
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
+	}
+	return nil
 }
 
 // findProgram also looks where distributions put servers.

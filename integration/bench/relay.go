@@ -49,7 +49,7 @@ func (b *bench) startSelf(name string) func(context.Context, *site) (*process, e
 		if err != nil {
 			return nil, err
 		}
-		consumes := func() bool { _, err := soleConsumer(ctx, s.nats.js); return err == nil }
+		consumes := func() bool { name, err := consumerName(ctx, s.nats.js); return err == nil && name != "" }
 		if err := p.await(ctx, "it consumes", startsIn, consumes); err != nil {
 			p.stop()
 			return nil, err
