@@ -22,6 +22,11 @@ const (
 	// walLimit is the size in bytes to which the write-ahead log is cut after a
 	// burst.
 	walLimit = 64 << 20
+	// checkpointPages is how many pages the write-ahead log takes before they are
+	// moved into the database. SQLite's own 1000 are less than one full group, so
+	// that every commit would pay for moving; pages that several groups change are
+	// moved once.
+	checkpointPages = 4000
 )
 
 // pragmas are the settings of every connection. They stand in the data source
@@ -38,6 +43,7 @@ func (p pragmas) writer(path string) string {
 			"cache_size(-" + strconv.Itoa(writerCache) + ")",
 			"journal_size_limit(" + strconv.Itoa(walLimit) + ")",
 			"temp_store(memory)",
+			"wal_autocheckpoint(" + strconv.Itoa(checkpointPages) + ")",
 		},
 	})
 }
