@@ -76,7 +76,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages = append(pages, root("README.md"), root("CONTRIBUTING.md"))
+	pages = append(pages, root("README.md"), root("CONTRIBUTING.md"), root("examples", "agents", "README.md"))
 	for _, page := range pages {
 		for _, m := range linkForm.FindAllStringSubmatch(codeForm.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(m[1], "://") {

@@ -1,15 +1,15 @@
 // Package integration tests the built gateway from outside, with clients that
 // share no code with it: mosquitto's command line, a Node program on the npm
 // package nats, an MCP host on the npm package @modelcontextprotocol/sdk, curl,
-// and shell scripts as stdio agents. But for the table of verdicts its tests have
-// the build tag brokers:
+// shell scripts as stdio agents, and the agents of examples/agents. But for the
+// table of verdicts and the example in shell its tests have the build tag brokers:
 //
 //	(cd integration/testdata/node && npm ci)
 //	(cd integration/testdata/mcp && npm ci)
 //	go test -tags=brokers ./integration/...
 //
-// They need the Debian packages mosquitto, mosquitto-clients, nats-server, curl
-// and nodejs. A program that is missing is a failure, never a skip.
+// They need the Debian packages mosquitto, mosquitto-clients, nats-server, curl,
+// python3 and nodejs. A program that is missing is a failure, never a skip.
 //
 // # Map
 //
@@ -24,5 +24,8 @@
 //     the same verdicts; it needs nothing but Go, and runs without the tag. In the
 //     other files verdicts_*_test.go are the table, by the steps of section 3 of
 //     docs/protocol.md, and a driver for each carrier.
+//   - example_agents_test.go and example_gateway_test.go hold an agent of
+//     examples/agents to what it is to show, alone and through a gateway; the one
+//     in shell without the tag, the others in example_runtimes_test.go.
 //   - Every other file holds tests, named after what must hold.
 package integration

@@ -27,7 +27,7 @@ func (p *process) attachCommand() *cobra.Command {
 		Short: "Join this process's stdin and stdout to a running gateway as a peer",
 		Long: `Attach a peer whose messages come on stdout and whose own envelopes are read from
 stdin, one JSON object on each line, as a local agent would be (the frames are
-described in docs/carriers.md). Each line of stdin is answered on stdout by
+described in docs/agents.md). Each line of stdin is answered on stdout by
 {"carrier":{"ack":...}} once it is committed, or {"carrier":{"nack":...}} when it
 is refused.
 

@@ -158,7 +158,7 @@ func (a *attachment) postBatch(ctx context.Context, batch [][]byte) error {
 	})
 }
 
-// control is a line about the carrier, as docs/carriers.md describes it.
+// control is a line about the carrier, as docs/agents.md describes it.
 type control struct {
 	Carrier controlBody `json:"carrier"`
 }
