@@ -2,7 +2,7 @@
 
 FUZZTIME ?= 30s
 
-.PHONY: build test race brokers lint fuzz bench check
+.PHONY: build test race brokers lint fuzz bench gobench speed check
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/gateway ./cmd/gateway
@@ -29,7 +29,17 @@ fuzz:
 		done; \
 	done
 
+# Beside its peers, in less than ten minutes; docs/bench.md tells more. Needs
+# mosquitto. BENCHFLAGS=-full takes longer and stores 5,000,000 messages.
 bench:
+	cd integration/bench && go run . $(BENCHFLAGS)
+
+# The ordinary Go benchmarks alone.
+gobench:
 	go test -run='^$$' -bench=. -benchmem ./core/... ./store/... ./gateway/...
+
+# Holds the accept path and parsing to their share of the limit.
+speed:
+	GATEWAY_TEST_SPEED=1 go test -count=1 -p=1 -v -run='HoldsItsShare$$' ./core ./gateway
 
 check: lint test race
