@@ -142,7 +142,12 @@ func (r *runner) turn(life context.Context, h *hosted, id int64) {
 		return
 	}
 	r.bringToEnd(life, run, outcome, err, time.Since(started))
-	log.Info("wake over", "state", outcome.State, "detail", outcome.Detail, "error", err)
+	if err != nil {
+		// It may be tried again; inspection shows whether it is.
+		log.Warn("wake not brought to an end", "error", err)
+		return
+	}
+	log.Info("wake over", "state", outcome.State, "detail", outcome.Detail)
 }
 
 // bringToEnd settles a turn, however often that takes: an agent whose wake stays
