@@ -193,8 +193,12 @@ func (s *session) conclude(t *turn, o core.WakeOutcome) {
 	s.mu.Unlock()
 	if said != nil {
 		o.Usage = said.usage
-		if said.failed != "" && o.State == core.WakeSucceeded {
+		switch {
+		case said.failed == "":
+		case o.State == core.WakeSucceeded:
 			o = outcomeOf(*said)
+		case o.State == core.WakeFailed:
+			o.Detail += "; " + outcomeOf(*said).Detail
 		}
 	}
 	t.end(o)

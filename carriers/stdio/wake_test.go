@@ -174,6 +174,7 @@ func TestALaunchWakeAgentRunsOnceForEachWake(t *testing.T) {
 		"it tells usage": {`cat >/dev/null; echo "{\"id\":\"$COMPOZY_WAKE_ID\"}"; echo "{\"carrier\":{\"done\":\"$COMPOZY_WAKE_ID\",\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}}"`, core.WakeSucceeded, "exit status 0", &core.Usage{InputTokens: 1, OutputTokens: 2}},
 		"it fails":       {`echo "{\"id\":\"$COMPOZY_WAKE_ID\"}"; exit 4`, core.WakeFailed, "exit status 4", nil},
 		"it says failed": {`cat >/dev/null; echo "{\"id\":\"$COMPOZY_WAKE_ID\"}"; echo "{\"carrier\":{\"done\":\"$COMPOZY_WAKE_ID\",\"failed\":\"sorry\"}}"`, core.WakeFailed, "sorry", nil},
+		"it says so too": {`cat >/dev/null; echo "{\"id\":\"$COMPOZY_WAKE_ID\"}"; echo "{\"carrier\":{\"done\":\"$COMPOZY_WAKE_ID\",\"failed\":\"sorry\"}}"; exit 3`, core.WakeFailed, "exit status 3; the agent: sorry", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := shell("ada", c.script)
