@@ -11,8 +11,8 @@ import (
 // attach makes a peer a local recipient. It is known to every envelope that is
 // committed after it.
 func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) error {
-	if !g.pins.allow(at.WorkspaceID, at.Peer, c.name, at.Principal) {
-		return fmt.Errorf("peer %s is reserved for another sender: %w", at.Peer, core.ErrForbidden)
+	if err := g.checkPin(c, at); err != nil {
+		return err
 	}
 	if err := g.mayAttach(c, at); err != nil {
 		return err
@@ -46,7 +46,20 @@ func (g *Gateway) attach(ctx context.Context, c *carrier, at core.Attachment) er
 	})
 }
 
+// checkPin refuses a peer whose id is reserved for another sender.
+func (g *Gateway) checkPin(c *carrier, at core.Attachment) error {
+	if g.pins.allow(at.WorkspaceID, at.Peer, c.name, at.Principal) {
+		return nil
+	}
+	return fmt.Errorf("peer %s is reserved for another sender: %w", at.Peer, core.ErrForbidden)
+}
+
+// detach ends an attachment that was made through the same carrier. ErrForbidden
+// when the peer is reserved for another sender.
 func (g *Gateway) detach(ctx context.Context, c *carrier, at core.Attachment) error {
+	if err := g.checkPin(c, at); err != nil {
+		return err
+	}
 	r, ok := g.dir.find(at)
 	if !ok || r.Carrier != c.name {
 		return nil

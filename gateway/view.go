@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -20,16 +21,31 @@ func (g *Gateway) View(carrierName string) *View { return &View{gateway: g, carr
 // allowed reports whether the carrier may see the channel; an empty channel asks
 // for the workspace alone.
 func (v *View) allowed(workspace, channel string) bool {
-	for _, s := range v.gateway.config.Scopes[v.carrier] {
+	return v.inScope(func(s core.Scope) bool {
 		if channel == "" {
 			s.Channels = nil
 		}
 		s.Peers = nil
-		if s.Allows(workspace, channel, "") {
-			return true
-		}
-	}
-	return v.gateway.config.Scopes[v.carrier] == nil
+		return s.Allows(workspace, channel, "")
+	})
+}
+
+// inScope reports whether one of the carrier's scopes is enough; a carrier
+// without scopes has no bounds.
+func (v *View) inScope(enough func(core.Scope) bool) bool {
+	scopes := v.gateway.config.Scopes[v.carrier]
+	return scopes == nil || slices.ContainsFunc(scopes, enough)
+}
+
+// MaySpeakFor reports whether a principal of the carrier may read and act as the
+// peer: the carrier's scopes take the peer in, and nobody else, on any carrier,
+// has reserved its id.
+func (v *View) MaySpeakFor(workspace, peer, principal string) bool {
+	inScope := v.inScope(func(s core.Scope) bool {
+		s.Channels = nil
+		return s.Allows(workspace, "", peer)
+	})
+	return inScope && v.gateway.pins.allow(workspace, peer, v.carrier, principal)
 }
 
 // History lists committed messages of a channel, oldest first, and the seq to
@@ -107,60 +123,6 @@ func (v *View) SeqRange(ctx context.Context) (oldest, newest int64, err error) {
 
 // Committed is closed when something more was committed.
 func (v *View) Committed() <-chan struct{} { return v.gateway.watch.Committed() }
-
-// Inbox lists what waits for an attached peer behind a position. ErrNotFound
-// when the peer is not attached.
-func (v *View) Inbox(ctx context.Context, at core.Attachment, after int64, limit int) ([]core.InboxEntry, error) {
-	r, ok := v.gateway.dir.find(at)
-	if !ok {
-		return nil, notAttached(at)
-	}
-	return v.gateway.store.Inbox(ctx, r.id, after, limit, pageBytes, v.gateway.now())
-}
-
-// Served records that the entries of an inbox up to a position were handed out,
-// so that the reader's cursor can acknowledge them.
-func (v *View) Served(ctx context.Context, at core.Attachment, position int64) error {
-	g := v.gateway
-	r, ok := g.dir.find(at)
-	if !ok {
-		return notAttached(at)
-	}
-	if position <= r.served {
-		return nil
-	}
-	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-		if err := t.tx.Served(ctx, r.id, position); err != nil {
-			return nil, err
-		}
-		return func() { g.dir.setServed(r.id, position) }, nil
-	})
-}
-
-// AckThrough acknowledges the served entries of an inbox up to a position, never
-// more than what was served, and tells how many there were.
-func (v *View) AckThrough(ctx context.Context, at core.Attachment, position int64, ack core.Ack) (int, error) {
-	g := v.gateway
-	r, ok := g.dir.find(at)
-	if !ok {
-		return 0, notAttached(at)
-	}
-	position = min(position, r.served)
-	acked := 0
-	err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-		ids, err := t.tx.PendingThrough(ctx, r.id, position)
-		if err != nil {
-			return nil, err
-		}
-		acked = len(ids)
-		return nil, t.acknowledge(ctx, ids, ack)
-	})
-	return acked, err
-}
-
-func notAttached(at core.Attachment) error {
-	return fmt.Errorf("peer %s is not attached to channel %s: %w", at.Peer, at.Channel, core.ErrNotFound)
-}
 
 // DeadLetters lists deliveries that were given up, behind the given one.
 func (v *View) DeadLetters(ctx context.Context, after string, limit int) ([]core.DeadLetter, error) {

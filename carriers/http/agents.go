@@ -55,7 +55,7 @@ func (s *server) reachableAgents(r *request) ([]core.AgentView, error) {
 	visible := make([]core.AgentView, 0, len(all))
 	for _, a := range all {
 		if p := a.ResolvedNetworkParticipation; r.caller.scope.Workspaces == nil ||
-			(p != nil && p.WorkspaceID != "" && r.caller.mayUse(p.WorkspaceID, "", "") == nil) {
+			(p != nil && p.WorkspaceID != "" && r.caller.mayUse(p.WorkspaceID, "") == nil) {
 			visible = append(visible, a)
 		}
 	}

@@ -19,8 +19,7 @@ type caller struct {
 	admin bool
 	// operator handles dead letters.
 	operator bool
-	// tokens are all tokens, to tell whose a peer id is.
-	tokens map[string]TokenConfig
+	pins     Pins
 }
 
 // authenticate tells who sent the request.
@@ -28,7 +27,7 @@ func (s *server) authenticate(r *nethttp.Request) (*caller, error) {
 	if len(s.cfg.Tokens) == 0 {
 		// Without tokens everything on the listener is a claim. Dead letters
 		// still need a caller on this machine, where an insecure listener has others.
-		return &caller{operator: loopbackAddress(r.RemoteAddr)}, nil
+		return &caller{operator: loopbackAddress(r.RemoteAddr), pins: s.backend.Pins}, nil
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -44,7 +43,7 @@ func (s *server) authenticate(r *nethttp.Request) (*caller, error) {
 		scope:    cred.config.Scope,
 		admin:    cred.config.Admin,
 		operator: cred.config.Admin,
-		tokens:   s.cfg.Tokens,
+		pins:     s.backend.Pins,
 	}, nil
 }
 
@@ -64,18 +63,44 @@ func (c *caller) revocation() context.Context {
 	return c.cred.revoked
 }
 
-// mayUse checks the workspace, the channel and the peer of a request; an empty
-// channel or peer is not asked for.
-func (c *caller) mayUse(workspace, channel, peer string) error {
+// mayUse checks the workspace and the channel of a request; an empty channel is
+// not asked for.
+func (c *caller) mayUse(workspace, channel string) error {
+	return c.inScope(workspace, channel, "")
+}
+
+// mayReadAs checks the peer as which a request reads. Without tokens it is a
+// claim, and an admin may see all that the peer may.
+func (c *caller) mayReadAs(workspace, channel, peer string) error {
+	if c.cred == nil || c.admin {
+		return c.inScope(workspace, channel, peer)
+	}
+	return c.mayActAs(workspace, channel, peer)
+}
+
+// mayActAs checks the peer for which a request acts. Whoever reserved its id, on
+// this carrier or on another, it is theirs alone.
+func (c *caller) mayActAs(workspace, channel, peer string) error {
+	if err := c.inScope(workspace, channel, peer); err != nil {
+		return err
+	}
+	name := ""
+	if c.cred != nil {
+		name = c.cred.name
+	}
+	if !c.pins.MaySpeakFor(workspace, peer, name) {
+		return forbidden("the peer is reserved for another sender, or out of scope")
+	}
+	return nil
+}
+
+func (c *caller) inScope(workspace, channel, peer string) error {
 	scope := c.scope
 	if channel == "" {
 		scope.Channels = nil
 	}
 	if !scope.Allows(workspace, channel, peer) {
 		return forbidden("the token's scope does not reach this workspace, channel or peer")
-	}
-	if c.belongsToAnother(workspace, peer) {
-		return forbidden("the peer belongs to another token")
 	}
 	return nil
 }
@@ -92,15 +117,6 @@ func (c *caller) mayReadRoom(peer string, parties [2]string) bool {
 		return true
 	}
 	return peer != "" && slices.Contains(parties[:], peer)
-}
-
-// belongsToAnother reports whether the peer id is bound, in this workspace, to
-// other tokens and not to the caller's.
-func (c *caller) belongsToAnother(workspace, peer string) bool {
-	if c.cred == nil || c.admin || c.cred.config.binds(workspace, peer) {
-		return false
-	}
-	return ownerOf(c.tokens, workspace, peer) != ""
 }
 
 // ownerOf is the first token to which the peer id is bound in this workspace,

@@ -67,6 +67,13 @@ type Agents interface {
 	RenewAgent(ctx context.Context, name string) error
 }
 
+// Pins knows which peer ids are reserved, by any carrier, and for whom.
+type Pins interface {
+	// MaySpeakFor reports whether the principal, a token of this carrier or "",
+	// may read and act as the peer.
+	MaySpeakFor(workspace, peer, principal string) bool
+}
+
 // Fleet tells of all carriers of the gateway, this one included.
 type Fleet interface {
 	Carriers() []core.CarrierView
@@ -78,6 +85,7 @@ type Backend struct {
 	Inboxes     Inboxes
 	DeadLetters DeadLetters
 	Fleet       Fleet
+	Pins        Pins
 	// Agents is nil where no agents are hosted.
 	Agents Agents
 	// Metrics answers /metrics; nil means that there are none.

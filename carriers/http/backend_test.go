@@ -168,6 +168,22 @@ func (m *memory) Discard(_ context.Context, id core.DeliveryID) error {
 	return nil
 }
 
+func (m *memory) MaySpeakFor(workspace, peer, principal string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	free := true
+	for _, pin := range m.pins {
+		if pin.Peer != peer || !(core.Scope{Workspaces: pin.Workspaces}).Allows(workspace, "", "") {
+			continue
+		}
+		if pin.Principal == principal {
+			return true
+		}
+		free = false
+	}
+	return free
+}
+
 func (m *memory) Carriers() []core.CarrierView {
 	m.mu.Lock()
 	defer m.mu.Unlock()

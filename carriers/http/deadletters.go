@@ -80,7 +80,7 @@ func (r *request) mustOperate(what string) error {
 
 // reaches reports whether the letter is in the caller's workspaces.
 func (r *request) reaches(l core.DeadLetter) bool {
-	return r.caller.mayUse(l.WorkspaceID, "", "") == nil
+	return r.caller.mayUse(l.WorkspaceID, "") == nil
 }
 
 // checkReach makes a letter that is outside the caller's workspaces one that

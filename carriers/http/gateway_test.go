@@ -48,6 +48,9 @@ type memory struct {
 	discarded   []core.DeliveryID
 	carriers    []core.CarrierView
 	readErr     error
+	// pins are the reserved ids: those of the carrier's tokens, and what a test
+	// adds for another carrier, with a principal that is no token.
+	pins []core.Pin
 }
 
 type queued struct {

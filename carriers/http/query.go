@@ -23,7 +23,7 @@ func (r *request) workspace() (string, error) {
 	if !core.ValidWorkspaceID(ws) {
 		return "", badRequest("the workspace id is not valid")
 	}
-	return ws, r.caller.mayUse(ws, "", "")
+	return ws, r.caller.mayUse(ws, "")
 }
 
 // channel is the request's workspace and channel, which the caller may use.
@@ -35,7 +35,7 @@ func (r *request) channel() (workspace, channel string, err error) {
 	if !core.ValidChannel(channel) {
 		return "", "", badRequest("the channel is not valid")
 	}
-	return workspace, channel, r.caller.mayUse(workspace, channel, "")
+	return workspace, channel, r.caller.mayUse(workspace, channel)
 }
 
 // attachment is the peer that the request's path names.
@@ -52,7 +52,7 @@ func (r *request) attachment() (core.Attachment, error) {
 	if p := r.caller.principal(); p != nil {
 		at.Principal = p.Name
 	}
-	return at, r.caller.mayUse(workspace, channel, peer)
+	return at, r.caller.mayActAs(workspace, channel, peer)
 }
 
 // readingPeer is the peer as which the caller reads; empty is nobody in
@@ -65,7 +65,7 @@ func (r *request) readingPeer(workspace, channel string) (string, error) {
 	if !core.ValidPeerID(peer) {
 		return "", badRequest("peer is not a valid peer id")
 	}
-	return peer, r.caller.mayUse(workspace, channel, peer)
+	return peer, r.caller.mayReadAs(workspace, channel, peer)
 }
 
 // limit is the most entries that the caller wants.

@@ -79,10 +79,11 @@ func start(t *testing.T, changes ...func(*Config)) *site {
 	}
 	s := &site{T: t, mem: newMemory(), logs: &logBuffer{}}
 	var err error
-	s.carrier, err = New(cfg, testHost(s.logs), Backend{Reader: s.mem, Inboxes: s.mem, DeadLetters: s.mem, Fleet: s.mem, Agents: hostedAgents{}})
+	s.carrier, err = New(cfg, testHost(s.logs), Backend{Reader: s.mem, Inboxes: s.mem, DeadLetters: s.mem, Fleet: s.mem, Pins: s.mem, Agents: hostedAgents{}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.mem.pins = s.carrier.Pins()
 	if err := s.carrier.Listen(); err != nil {
 		t.Fatal(err)
 	}
