@@ -89,7 +89,7 @@ func consumerName(host core.Host) string {
 // server that is down or refuses is told by Status and tried again for ever.
 func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 	defer c.status.stopped()
-	pause := firstPause
+	var wait pauses
 	for {
 		wasReady, err := c.runSession(ctx, in)
 		if ctx.Err() != nil {
@@ -99,14 +99,24 @@ func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 			c.log.Warn("nats carrier is not ready", "error", err)
 		}
 		if wasReady {
-			pause = firstPause
+			wait.reset()
 		}
-		if !sleep(ctx, jitter(pause)) {
+		if !sleep(ctx, jitter(wait.next())) {
 			return nil
 		}
-		pause = min(2*pause, longestPause)
 	}
 }
+
+// pauses are the waits between sessions that fail: each twice as long as the one
+// before, up to longestPause, for ever. Its zero value is ready.
+type pauses struct{ last time.Duration }
+
+func (p *pauses) next() time.Duration {
+	p.last = min(max(2*p.last, firstPause), longestPause)
+	return p.last
+}
+
+func (p *pauses) reset() { p.last = 0 }
 
 // jitter shortens a pause at random by up to a half, so that gateways which lost
 // the same server do not come back in step.

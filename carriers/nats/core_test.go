@@ -173,3 +173,27 @@ func TestReconnectsAreNotHurried(t *testing.T) {
 		t.Errorf("the same reason was logged %d times", n)
 	}
 }
+
+// TestALongAbsenceIsNeverGivenUp: however long the server was away, the next try
+// is a few seconds off, and there were not many.
+func TestALongAbsenceIsNeverGivenUp(t *testing.T) {
+	for _, away := range []time.Duration{5 * time.Minute, 24 * time.Hour} {
+		var wait pauses
+		var waited time.Duration
+		tries := 0
+		for ; waited < away; tries++ {
+			pause := jitter(wait.next())
+			if pause <= 0 || pause > longestPause {
+				t.Fatalf("after %v the next try is %v away", waited, pause)
+			}
+			waited += pause
+		}
+		if most := int(away/(longestPause/2)) + 10; tries > most {
+			t.Errorf("%d tries in %v, want at most %d", tries, away, most)
+		}
+		wait.reset()
+		if pause := wait.next(); pause != firstPause {
+			t.Errorf("after a session that was ready the next try is %v away", pause)
+		}
+	}
+}
