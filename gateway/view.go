@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -123,6 +122,11 @@ func (v *View) SeqRange(ctx context.Context) (oldest, newest int64, err error) {
 
 // Committed is closed when something more was committed.
 func (v *View) Committed() <-chan struct{} { return v.gateway.watch.Committed() }
+
+// LastPosition is the highest position that any inbox has given.
+func (v *View) LastPosition(ctx context.Context) (int64, error) {
+	return v.gateway.store.LastSeq(ctx)
+}
 
 // DeadLetters lists deliveries that were given up, behind the given one.
 func (v *View) DeadLetters(ctx context.Context, after string, limit int) ([]core.DeadLetter, error) {

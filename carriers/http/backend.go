@@ -39,6 +39,9 @@ type Inboxes interface {
 	// Inbox gives up to limit entries that are still deliverable and stand behind
 	// the position, in order.
 	Inbox(ctx context.Context, at core.Attachment, after int64, limit int) ([]core.InboxEntry, error)
+	// LastPosition is the highest position that any inbox has given yet, and any
+	// later entry stands behind it.
+	LastPosition(ctx context.Context) (int64, error)
 	// Served records, durably, that the entries up to the position were served.
 	Served(ctx context.Context, at core.Attachment, position int64) error
 	// AckThrough acknowledges the served entries up to the position, never one

@@ -108,6 +108,17 @@ func (m *memory) Inbox(_ context.Context, at core.Attachment, after int64, limit
 	return page, nil
 }
 
+func (m *memory) LastPosition(context.Context) (last int64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, entries := range m.inboxes {
+		for _, e := range entries {
+			last = max(last, e.Position)
+		}
+	}
+	return last, m.readErr
+}
+
 func (m *memory) Served(_ context.Context, at core.Attachment, position int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

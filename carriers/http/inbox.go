@@ -43,12 +43,12 @@ func (s *server) getInbox(w nethttp.ResponseWriter, r *request) error {
 		return err
 	}
 	defer leave()
-	if err := s.openInbox(r, at, position); err != nil {
+	p, err := s.openInbox(r, at, position)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := s.untilClosing(r)
 	defer cancel()
-	p := &poll{s: s, at: at, position: position}
 	if acceptsEvents(r.Request) {
 		return s.streamInbox(ctx, w, p)
 	}
@@ -59,18 +59,30 @@ func (s *server) getInbox(w nethttp.ResponseWriter, r *request) error {
 	return writeBody(w, nethttp.StatusOK, typeJSON, inboxPage(entries, p.position))
 }
 
-// openInbox attaches the peer and acknowledges what its cursor has passed.
-func (s *server) openInbox(r *request, at core.Attachment, position int64) error {
+// openInbox attaches the peer and acknowledges what its cursor has passed. A
+// cursor behind which nothing can stand, because no inbox ever came so far, would
+// starve its reader: it is given what was never served, and then the real end.
+func (s *server) openInbox(r *request, at core.Attachment, position int64) (*poll, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.AcceptTimeout)
 	defer cancel()
 	if err := s.in.Attach(ctx, at); err != nil {
-		return err
+		return nil, err
 	}
 	if position == 0 {
-		return nil
+		return &poll{s: s, at: at}, nil
 	}
-	_, err := s.ackThrough(ctx, at, position)
-	return err
+	// Asked for before reading: what comes meanwhile stands behind it.
+	last, err := s.backend.Inboxes.LastPosition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.ackThrough(ctx, at, position); err != nil {
+		return nil, err
+	}
+	if position > last {
+		return &poll{s: s, at: at, lost: true, cursor: position, end: last}, nil
+	}
+	return &poll{s: s, at: at, position: position}, nil
 }
 
 // poll reads one inbox.
@@ -79,6 +91,10 @@ type poll struct {
 	at core.Attachment
 	// position is the last entry that was served.
 	position int64
+	// lost is true while the reader's cursor is one that no inbox ever gave; end
+	// is the real one at that moment.
+	lost        bool
+	cursor, end int64
 }
 
 // next gives the next entries, recorded as served, and waits for them. After
@@ -133,6 +149,7 @@ func (p *poll) page(ctx context.Context, limit int) ([]core.InboxEntry, error) {
 		}
 	}
 	if len(entries) == 0 {
+		p.position = max(p.position, p.end)
 		return nil, nil
 	}
 	if err := p.s.backend.Inboxes.Served(ctx, p.at, position); err != nil {
@@ -151,7 +168,7 @@ func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *p
 		return errHungUp
 	}
 	for ctx.Err() == nil {
-		entries, err := p.next(ctx, defaultLimit, s.cfg.Heartbeat)
+		entries, err := p.nextOf(ctx, es)
 		for i := 0; err == nil && i < len(entries); i++ {
 			err = es.write(envelopeEvent(entries[i].Position, entries[i].Envelope))
 		}
@@ -163,6 +180,24 @@ func (s *server) streamInbox(ctx context.Context, w nethttp.ResponseWriter, p *p
 		}
 	}
 	return nil
+}
+
+// nextOf gives the next entries for a stream. A reader whose cursor was lost is
+// told first where its inbox goes on.
+func (p *poll) nextOf(ctx context.Context, es *eventStream) ([]core.InboxEntry, error) {
+	if !p.lost {
+		return p.next(ctx, defaultLimit, p.s.cfg.Heartbeat)
+	}
+	p.lost = false
+	entries, err := p.page(ctx, defaultLimit)
+	if err != nil {
+		return nil, err
+	}
+	goesOn := p.position
+	if len(entries) > 0 {
+		goesOn = entries[0].Position - 1
+	}
+	return entries, es.gap(p.cursor, goesOn)
 }
 
 // inboxPage writes entries around their envelopes, whose bytes stay as they

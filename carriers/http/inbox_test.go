@@ -32,9 +32,36 @@ func TestInboxServesEntriesAndItsCursorAcknowledgesThem(t *testing.T) {
 	if s.mem.acked[place] != 1 {
 		t.Errorf("acked %v", s.mem.acked)
 	}
-	r = s.get(inboxPath + "?after=99")
-	if s.mem.acked[place] != 2 || string(r.body) != `{"entries":[],"next":99}`+"\n" {
+	s.mem.enqueue("eve", 9, odd)
+	r = s.get(inboxPath + "?after=9")
+	if s.mem.acked[place] != 2 || string(r.body) != `{"entries":[],"next":9}`+"\n" {
 		t.Errorf("a cursor past what was served acked %v: %s", s.mem.acked, r.body)
+	}
+}
+
+func TestACursorThatNoInboxGaveComesBackToTheRealEnd(t *testing.T) {
+	s := start(t)
+	for position := int64(1); position <= 3; position++ {
+		s.mem.enqueue("ada", position, odd)
+	}
+	s.get(inboxPath + "?limit=2")
+	if r := s.get(inboxPath + "?after=99"); string(r.body) != `{"entries":[{"position":3,"seq":30,"envelope":`+odd+`}],"next":3}`+"\n" {
+		t.Errorf("what was never served does not come: %s", r.body)
+	}
+	if r := s.get(inboxPath + "?after=99"); string(r.body) != `{"entries":[],"next":3}`+"\n" {
+		t.Errorf("the cursor does not come back: %s", r.body)
+	}
+	l := s.events(inboxPath, "Accept", typeSSE, "Last-Event-ID", "99")
+	l.wantGap("99", "3")
+	s.mem.enqueue("ada", 5, odd)
+	l.wantEnvelopes("5")
+	s.mem.enqueue("eve", 5, odd)
+	s.mem.enqueue("eve", 6, odd)
+	l = s.events(channelPath+"/peers/eve/inbox?after=99", "Accept", typeSSE)
+	l.wantGap("99", "4")
+	l.wantEnvelopes("5", "6")
+	if r := s.get(inboxPath + "?after=99&wait=10ms"); string(r.body) != `{"entries":[],"next":6}`+"\n" {
+		t.Errorf("after the wait: %s", r.body)
 	}
 }
 

@@ -129,6 +129,16 @@ func (l *listener) wantEnvelopes(ids ...string) {
 	}
 }
 
+// wantGap wants a gap to come next: behind the position that was asked for, up
+// to the one from which the stream goes on.
+func (l *listener) wantGap(after, goesOn string) {
+	l.Helper()
+	want := event{id: goesOn, name: "gap", data: `{"after":` + after + `,"continues_after":` + goesOn + `}`}
+	if e := l.next(); e != want {
+		l.Fatalf("event %+v, want %+v", e, want)
+	}
+}
+
 // wantEnd wants the stream to end cleanly, without further events.
 func (l *listener) wantEnd() {
 	l.Helper()

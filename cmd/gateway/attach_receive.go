@@ -15,13 +15,13 @@ const pollWait = 30 * time.Second
 // ends without an error when ctx does.
 func (a *attachment) receive(ctx context.Context) error {
 	for {
-		var entries []client.Entry
+		var page client.Page
 		err := a.retry(ctx, "inbox", func() (err error) {
-			entries, err = a.client.Inbox(ctx, a.seat, client.InboxQuery{After: a.written, Wait: pollWait})
+			page, err = a.client.Inbox(ctx, a.seat, client.InboxQuery{After: a.written, Wait: pollWait})
 			return err
 		})
 		if err == nil {
-			err = a.deliver(ctx, entries)
+			err = a.deliver(ctx, page)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -34,12 +34,11 @@ func (a *attachment) receive(ctx context.Context) error {
 
 // deliver writes entries and acknowledges them as soon as they stand on stdout,
 // for the next poll, which would say the same, may be half a minute away from
-// being asked again when the connection breaks.
-func (a *attachment) deliver(ctx context.Context, entries []client.Entry) error {
-	for _, e := range entries {
-		if e.Position <= a.written {
-			continue
-		}
+// being asked again when the connection breaks. The inbox of a gateway that began
+// anew counts from the start again, and then so do we.
+func (a *attachment) deliver(ctx context.Context, page client.Page) error {
+	a.written = min(a.written, page.Next)
+	for _, e := range page.Entries {
 		if err := a.out.write(core.OneLine(e.Envelope)); err != nil {
 			return err
 		}

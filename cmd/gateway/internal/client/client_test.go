@@ -292,9 +292,12 @@ func TestInboxKeepsTheBytesOfEnvelopes(t *testing.T) {
 		}
 	})
 	seat := Seat{"w/1", "c", "p"}
-	entries, err := c.Inbox(t.Context(), seat, InboxQuery{After: 3, Wait: 30 * time.Second, Limit: 7})
-	if err != nil || len(entries) != 1 || entries[0].Position != 4 || string(entries[0].Envelope) != `{"n":1.10,"s":"\u0041"}` {
-		t.Fatalf("got %+v, %v", entries, err)
+	page, err := c.Inbox(t.Context(), seat, InboxQuery{After: 3, Wait: 30 * time.Second, Limit: 7})
+	if err != nil || len(page.Entries) != 1 || page.Next != 4 {
+		t.Fatalf("got %+v, %v", page, err)
+	}
+	if e := page.Entries[0]; e.Position != 4 || string(e.Envelope) != `{"n":1.10,"s":"\u0041"}` {
+		t.Fatalf("got %+v", e)
 	}
 	if err := c.Acknowledge(t.Context(), seat, 4); err != nil {
 		t.Error(err)

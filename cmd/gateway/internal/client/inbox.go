@@ -48,17 +48,23 @@ type InboxQuery struct {
 	Limit int
 }
 
+// Page is a piece of an inbox.
+type Page struct {
+	Entries []Entry `json:"entries"`
+	// Next is where to go on. It is lower than what was asked for when the inbox
+	// never came so far.
+	Next int64 `json:"next"`
+}
+
 // Inbox waits for entries and gives them; none may come.
-func (c *Client) Inbox(ctx context.Context, s Seat, q InboxQuery) ([]Entry, error) {
+func (c *Client) Inbox(ctx context.Context, s Seat, q InboxQuery) (Page, error) {
 	query := url.Values{"after": {strconv.FormatInt(q.After, 10)}, "wait": {q.Wait.String()}}
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
-	var page struct {
-		Entries []Entry `json:"entries"`
-	}
+	var page Page
 	err := c.Get(ctx, s.path("inbox"), query, &page)
-	return page.Entries, err
+	return page, err
 }
 
 // Acknowledge says that everything served up to the position has arrived.

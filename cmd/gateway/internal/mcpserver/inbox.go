@@ -69,13 +69,13 @@ func (s *Server) readInbox(ctx context.Context, in inboxArguments, wait time.Dur
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
-	entries, err := s.Client.Inbox(ctx, s.Seat, client.InboxQuery{After: in.AckThrough, Wait: wait, Limit: in.Limit})
+	found, err := s.Client.Inbox(ctx, s.Seat, client.InboxQuery{After: in.AckThrough, Wait: wait, Limit: in.Limit})
 	if err != nil {
 		return inboxPage{}, err
 	}
-	out := inboxPage{Notice: notice, More: len(entries) == in.Limit}
+	out := inboxPage{Notice: notice, More: len(found.Entries) == in.Limit}
 	var content page
-	for _, entry := range entries {
+	for _, entry := range found.Entries {
 		m := show(entry.Envelope, shownBytes)
 		m.Position, m.Seq = entry.Position, entry.Seq
 		if !content.add(m) {
