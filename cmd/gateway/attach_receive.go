@@ -37,7 +37,9 @@ func (a *attachment) receive(ctx context.Context) error {
 // being asked again when the connection breaks. The inbox of a gateway that began
 // anew counts from the start again, and then so do we.
 func (a *attachment) deliver(ctx context.Context, page client.Page) error {
-	a.written = min(a.written, page.Next)
+	if page.Next < a.written {
+		a.written, a.acked = page.Next, 0
+	}
 	for _, e := range page.Entries {
 		if err := a.out.write(core.OneLine(e.Envelope)); err != nil {
 			return err
