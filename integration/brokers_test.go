@@ -68,13 +68,15 @@ type mosquitto struct {
 	port    int
 	dir     string
 	process *program
+	// more is further lines of the configuration.
+	more string
 	// runningOn is the port of the last start.
 	runningOn int
 }
 
 func newMosquitto(t *testing.T) *mosquitto {
 	t.Helper()
-	return &mosquitto{port: freePort(t), dir: t.TempDir()}
+	return &mosquitto{port: freePort(t), dir: t.TempDir(), more: "allow_anonymous true\n"}
 }
 
 func (m *mosquitto) start(t *testing.T) {
@@ -87,14 +89,13 @@ func (m *mosquitto) start(t *testing.T) {
 func (m *mosquitto) startOn(t *testing.T, port int) {
 	t.Helper()
 	config := fmt.Sprintf(`listener %d 127.0.0.1
-allow_anonymous true
 persistence true
 persistence_location %s/
 autosave_interval 1
 autosave_on_changes true
 max_queued_messages 0
 log_dest stderr
-`, port, m.dir)
+%s`, port, m.dir, m.more)
 	file := filepath.Join(m.dir, "mosquitto.conf")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
@@ -130,6 +131,8 @@ type natsServer struct {
 	port    int
 	dir     string
 	process *program
+	// more is further lines of the configuration.
+	more string
 }
 
 func newNATSServer(t *testing.T) *natsServer {
@@ -144,7 +147,7 @@ func (n *natsServer) start(t *testing.T) {
 	config := fmt.Sprintf(`listen: "%s"
 max_payload: 2MB
 jetstream: {store_dir: "%s"}
-`, address(n.port), n.dir)
+%s`, address(n.port), n.dir, n.more)
 	file := filepath.Join(n.dir, "nats.conf")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)

@@ -34,14 +34,21 @@ type device struct {
 // it is away.
 func subscribe(t *testing.T, port int, session string, topics ...string) *device {
 	t.Helper()
-	d := &device{}
-	arguments := []string{"-d", "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-q", "1", "-F", "message %t %x"}
+	arguments := []string{}
 	if session != "" {
 		arguments = append(arguments, "-c", "-i", session)
 	}
 	for _, topic := range topics {
 		arguments = append(arguments, "-t", topic)
 	}
+	return subscribeWith(t, port, arguments...)
+}
+
+// subscribeWith subscribes as the arguments of mosquitto_sub say.
+func subscribeWith(t *testing.T, port int, more ...string) *device {
+	t.Helper()
+	d := &device{}
+	arguments := append([]string{"-d", "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-q", "1", "-F", "message %t %x"}, more...)
 	said := &transcript{}
 	lines := &splitter{take: func(line []byte) {
 		_, _ = said.Write(append(line, '\n')) // a transcript takes everything

@@ -44,6 +44,7 @@ type nodeAnswer struct {
 	Stream    string `json:"stream"`
 	Seq       uint64 `json:"seq"`
 	Duplicate bool   `json:"duplicate"`
+	Held      int    `json:"held"`
 	Consumers []struct {
 		Name           string `json:"name"`
 		Unacknowledged int    `json:"unacknowledged"`
@@ -55,13 +56,23 @@ type nodeAnswer struct {
 // the server.
 func connectNode(t *testing.T, url string) *node {
 	t.Helper()
+	return connectNodeWith(t, url, object{})
+}
+
+// connectNodeWith gives the connection further options of the package nats.
+func connectNodeWith(t *testing.T, url string, options object) *node {
+	t.Helper()
+	more, err := json.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat("testdata/node/node_modules/nats"); err != nil {
 		t.Fatalf("the npm package nats is not installed; run npm ci in integration/testdata/node: %v", err)
 	}
 	n := &node{waiting: map[int]chan nodeAnswer{}}
 	connected := make(chan nodeAnswer, 1)
 	n.waiting[0] = connected
-	n.process = start(t, launch{dir: "testdata/node", pipe: true, stdout: &splitter{take: n.take}}, need(t, "node", "nodejs"), "client.mjs", url)
+	n.process = start(t, launch{dir: "testdata/node", pipe: true, stdout: &splitter{take: n.take}}, need(t, "node", "nodejs"), "client.mjs", url, string(more))
 	select {
 	case <-connected:
 	case <-time.After(15 * time.Second):
@@ -150,6 +161,12 @@ func (n *node) tryStore(t *testing.T, subject, payload string) nodeAnswer {
 func (n *node) replay(t *testing.T) {
 	t.Helper()
 	n.do(t, object{"do": "replay", "stream": streamName})
+}
+
+// held is how many messages the gateway's stream holds.
+func (n *node) held(t *testing.T) int {
+	t.Helper()
+	return n.do(t, object{"do": "held", "stream": streamName}).Held
 }
 
 // unacknowledged is how many messages the gateway has from its stream and has not

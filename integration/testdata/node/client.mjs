@@ -1,9 +1,11 @@
 // The NATS client of the integration tests: one command on each line of stdin,
-// one answer or event on each line of stdout, both JSON, payloads in base64.
+// one answer or event on each line of stdout, both JSON, payloads in base64. Its
+// arguments are the server and, as JSON, further options of the connection.
 import { connect } from "nats";
 import { createInterface } from "node:readline";
 
 const nc = await connect({
+  ...JSON.parse(process.argv[3] ?? "{}"),
   servers: process.argv[2],
   maxReconnectAttempts: -1,
   reconnectTimeWait: 200,
@@ -35,6 +37,17 @@ const commands = {
     const consumer = await js.consumers.get(stream);
     pass(await consumer.consume());
     return {};
+  },
+  // A stream as a test wants it.
+  async create({ config }) {
+    const jsm = await nc.jetstreamManager();
+    await jsm.streams.add(config);
+    return {};
+  },
+  // How many messages a stream holds.
+  async held({ stream }) {
+    const jsm = await nc.jetstreamManager();
+    return { held: (await jsm.streams.info(stream)).state.messages };
   },
   // How the consumers of a stream stand.
   async consumers({ stream }) {
