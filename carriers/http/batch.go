@@ -1,20 +1,21 @@
 package http
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	nethttp "net/http"
+	"sync"
 	"time"
 )
 
 const (
 	// batchWindow is how many lines of one body may be on their way: read, and
-	// not yet answered. A client that sends everything before it reads an answer
-	// gets this far, and as far as the sockets' buffers go.
+	// not yet settled.
 	batchWindow = 4096
+	// batchWrite is how many bytes of answers are written at once.
+	batchWrite = 16 << 10
 	// batchPatience is how long a line waits for its place where the line before
 	// it has waited in vain.
 	batchPatience = 250 * time.Millisecond
@@ -43,7 +44,8 @@ type (
 
 // postBatch takes one envelope a line and answers each in order, as it settles:
 // many are on their way at the same time. Blank lines are no frames; they count
-// for the numbers of the lines, and are not answered.
+// for the numbers of the lines, and are not answered. Answers that the client
+// does not take yet are spooled, within bounds, while it still sends.
 func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 	rc := nethttp.NewResponseController(w)
 	if err := rc.EnableFullDuplex(); err != nil {
@@ -63,26 +65,30 @@ func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 	defer context.AfterFunc(r.caller.revocation(), interrupt)()
 
 	pending := make(chan pendingLine, batchWindow)
-	written := make(chan error, 1)
-	go func() {
-		err := s.writeLines(w, r, pending)
-		if err != nil {
+	answers := newSpool(&s.spooled)
+	var writeErr error
+	var tasks sync.WaitGroup
+	tasks.Go(func() { s.answerLines(r, pending, answers) })
+	tasks.Go(func() {
+		if writeErr = s.writeAnswers(w, rc, answers); writeErr != nil {
 			breakOff()
-			for range pending { // What is offered is settled; nobody is told.
-			}
 		}
-		written <- err
-	}()
-	s.readLines(broken, r, rc, pending)
+		answers.abandon()
+	})
+	s.readLines(broken, r, w, pending)
 	close(pending)
-	if err := <-written; err != nil {
+	tasks.Wait()
+	if writeErr != nil {
 		return errHungUp
 	}
 	return nil
 }
 
-// readLines offers line after line until the body ends.
-func (s *server) readLines(broken context.Context, r *request, rc *nethttp.ResponseController, pending chan<- pendingLine) {
+// readLines offers line after line until the body ends. As long as the client
+// sends, it need not take answers yet: each piece of its body gives the answer
+// that it may be keeping waiting its time anew.
+func (s *server) readLines(broken context.Context, r *request, w nethttp.ResponseWriter, pending chan<- pendingLine) {
+	rc := nethttp.NewResponseController(w)
 	limit := s.host.MaxEnvelopeBytes + spaceAllowance
 	revocation := r.caller.revocation()
 	lines := newLineReader(&timedReader{
@@ -95,6 +101,7 @@ func (s *server) readLines(broken context.Context, r *request, rc *nethttp.Respo
 			}
 			return rc.SetReadDeadline(t)
 		},
+		came: func() { s.extendWrite(w) },
 	}, limit)
 	patience := s.cfg.AcceptTimeout
 	for {
@@ -143,35 +150,38 @@ func (s *server) lastLine(r *request, err error) error {
 	return bodyError(err)
 }
 
-// writeLines answers the lines in order. Answers are held back only while more
-// of them are ready.
-func (s *server) writeLines(w nethttp.ResponseWriter, r *request, pending <-chan pendingLine) error {
-	out := bufio.NewWriterSize(&timedWriter{s: s, w: w}, 16<<10)
-	flush := func() error {
-		if err := out.Flush(); err != nil {
-			return err
+// answerLines spools the answers of the lines in order, as they settle.
+func (s *server) answerLines(r *request, pending <-chan pendingLine, answers *spool) {
+	defer answers.finish()
+	for l := range pending {
+		if !answers.add(encode(s.lineAnswer(r, l))) {
+			for range pending { // What is offered is settled; nobody is told.
+			}
 		}
-		return nethttp.NewResponseController(w).Flush()
 	}
-	if err := flush(); err != nil {
+}
+
+// writeAnswers writes what is spooled until it is complete. Answers are held
+// back only while more of them are ready.
+func (s *server) writeAnswers(w nethttp.ResponseWriter, rc *nethttp.ResponseController, answers *spool) error {
+	piece := make([]byte, batchWrite)
+	s.extendWrite(w)
+	if err := rc.Flush(); err != nil {
 		return err
 	}
 	for {
-		if len(pending) == 0 {
-			if err := flush(); err != nil {
-				return err
-			}
+		n, more := answers.take(piece)
+		if n == 0 {
+			return nil
 		}
-		l, more := <-pending
-		if !more {
-			return flush()
+		s.extendWrite(w)
+		if _, err := w.Write(piece[:n]); err != nil {
+			return err
 		}
-		if l.ticket != nil && len(l.ticket.settled) == 0 {
-			if err := flush(); err != nil {
-				return err
-			}
+		if more {
+			continue
 		}
-		if _, err := out.Write(encode(s.lineAnswer(r, l))); err != nil {
+		if err := rc.Flush(); err != nil {
 			return err
 		}
 	}
@@ -195,15 +205,4 @@ func (s *server) lineAnswer(r *request, l pendingLine) any {
 		s.host.Logger.Error("line failed", "line", l.line, "error", err)
 	}
 	return lineProblem{Line: l.line, problem: p}
-}
-
-// timedWriter gives each write its time.
-type timedWriter struct {
-	s *server
-	w nethttp.ResponseWriter
-}
-
-func (t *timedWriter) Write(b []byte) (int, error) {
-	t.s.extendWrite(t.w)
-	return t.w.Write(b)
 }

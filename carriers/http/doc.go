@@ -8,7 +8,7 @@
 //   - server.go, guard.go, auth.go, tokens.go: the listener, and who may do what;
 //   - problem.go, errors.go: every answer that is not 2xx is problem+json, and
 //     one place turns an error into one;
-//   - receive.go, post.go, batch.go, lines.go: frames on their way in;
+//   - receive.go, post.go, batch.go, spool.go, lines.go: frames on their way in;
 //   - history.go, inspect.go, views.go, deadletters.go, health.go: what is known;
 //   - sse.go, stream.go, tail.go: the channel streams. One tail per channel reads
 //     the store once for all of its readers;

@@ -57,7 +57,9 @@ type timedReader struct {
 	perLine time.Duration
 	// setDeadline sets the deadline of the reads to come; its error ends reading.
 	setDeadline func(time.Time) error
-	timed       bool
+	// came is called for each piece that has come.
+	came  func()
+	timed bool
 }
 
 // restart begins the time of a line.
@@ -74,6 +76,9 @@ func (t *timedReader) Read(p []byte) (int, error) {
 	if t.left > 0 {
 		n, err := t.src.Read(p[:min(int64(len(p)), t.left)])
 		t.left -= int64(n)
+		if n > 0 {
+			t.came()
+		}
 		return n, err
 	}
 	// At the limit, a body that ends is told from one that goes on.

@@ -11,7 +11,7 @@ import (
 )
 
 func readAll(src io.Reader, limit int, left int64) (lines []string, sizes []int64, err error) {
-	l := newLineReader(&timedReader{src: src, left: left, setDeadline: func(time.Time) error { return nil }}, limit)
+	l := newLineReader(&timedReader{src: src, left: left, setDeadline: func(time.Time) error { return nil }, came: func() {}}, limit)
 	for {
 		kept, size, err := l.next()
 		if errors.Is(err, io.EOF) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	nethttp "net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -26,6 +27,9 @@ type server struct {
 	stop    context.CancelFunc
 	// requests ends what goes on when the shutdown timeout is over.
 	requests activity
+	// spooled counts the bytes of answers that are held for clients which send
+	// before they read.
+	spooled atomic.Int64
 }
 
 func newServer(ctx context.Context, c *Carrier, in core.Intake) *server {
