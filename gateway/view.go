@@ -89,22 +89,15 @@ func (v *View) Work(ctx context.Context, workspace, workID string) (*core.WorkVi
 	return found, nil
 }
 
-// Threads lists the public threads of a workspace, the latest first.
-func (v *View) Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error) {
+// Threads lists the public threads of a workspace in those channels that are
+// visible and in the carrier's scopes, the latest first.
+func (v *View) Threads(ctx context.Context, workspace string, limit int, visible func(channel string) bool) ([]core.ThreadView, error) {
 	if !v.allowed(workspace, "") {
 		return nil, nil
 	}
-	all, err := v.gateway.store.Threads(ctx, workspace, limit)
-	if err != nil {
-		return nil, err
-	}
-	seen := all[:0]
-	for _, t := range all {
-		if v.allowed(workspace, t.Channel) {
-			seen = append(seen, t)
-		}
-	}
-	return seen, nil
+	return v.gateway.store.Threads(ctx, workspace, limit, func(channel string) bool {
+		return v.allowed(workspace, channel) && visible(channel)
+	})
 }
 
 // Peers lists the peers of a workspace and where they are.

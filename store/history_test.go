@@ -167,14 +167,21 @@ func TestWorkAndThreadsAreShown(t *testing.T) {
 			t.Errorf("work %v: %v", key, err)
 		}
 	}
-	threads, err := s.Threads(t.Context(), testWorkspace, 10)
+	all := func(string) bool { return true }
+	threads, err := s.Threads(t.Context(), testWorkspace, 10, all)
 	if err != nil || len(threads) != 2 || threads[0] != (core.ThreadView{
 		WorkspaceID: testWorkspace, Channel: testChannel, ThreadID: "thread_one", Participants: 2, Messages: 3, LastSeq: 7, LastAt: noon,
 	}) {
 		t.Fatalf("threads: %+v, %v", threads, err)
 	}
-	if threads, err = s.Threads(t.Context(), testWorkspace, 1); err != nil || len(threads) != 1 {
+	if threads, err = s.Threads(t.Context(), testWorkspace, 1, all); err != nil || len(threads) != 1 {
 		t.Fatalf("one thread: %+v, %v", threads, err)
+	}
+	latest := threads[0].ThreadID
+	count := 0
+	butLatest := func(string) bool { count++; return count > 1 }
+	if threads, err = s.Threads(t.Context(), testWorkspace, 1, butLatest); err != nil || len(threads) != 1 || threads[0].ThreadID == latest {
+		t.Fatalf("the limit counts what is not visible: %+v, %v", threads, err)
 	}
 }
 

@@ -11,20 +11,24 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
-// Threads lists the public threads of a workspace, the one with the newest
-// message first, at most limit.
-func (s *Store) Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error) {
+// Threads lists the public threads of a workspace in those channels that are
+// visible, the one with the newest message first, at most limit.
+func (s *Store) Threads(ctx context.Context, workspace string, limit int, visible func(channel string) bool) ([]core.ThreadView, error) {
 	list := []core.ThreadView{}
-	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+	err := scanUntil(ctx, s.readers, func(rows *sql.Rows) (bool, error) {
 		v := core.ThreadView{WorkspaceID: workspace}
 		var at int64
-		err := rows.Scan(&v.Channel, &v.ThreadID, &v.Participants, &v.Messages, &v.LastSeq, &at)
+		if err := rows.Scan(&v.Channel, &v.ThreadID, &v.Participants, &v.Messages, &v.LastSeq, &at); err != nil {
+			return false, err
+		}
 		v.LastAt = instant(at)
-		list = append(list, v)
-		return err
+		if visible(v.Channel) {
+			list = append(list, v)
+		}
+		return len(list) < limit, nil
 	}, "SELECT ch.name, c.name, c.participants, c.messages, c.last_seq, c.last_at FROM workspaces ws"+
 		" JOIN channels ch ON ch.workspace_id = ws.id JOIN containers c ON c.channel_id = ch.id"+
-		" WHERE ws.name = ? AND c.surface = 1 AND c.known = 1 ORDER BY c.last_seq DESC LIMIT ?", workspace, limit)
+		" WHERE ws.name = ? AND c.surface = 1 AND c.known = 1 ORDER BY c.last_seq DESC", workspace)
 	if err != nil {
 		return nil, fmt.Errorf("read threads: %w", err)
 	}

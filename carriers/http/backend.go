@@ -21,8 +21,9 @@ type Reader interface {
 	Inspect(ctx context.Context, workspace, id string) (*core.Inspection, error)
 	// Work gives one unit of work.
 	Work(ctx context.Context, workspace, workID string) (*core.WorkView, error)
-	// Threads lists the public threads of a workspace, the latest first.
-	Threads(ctx context.Context, workspace string, limit int) ([]core.ThreadView, error)
+	// Threads lists up to limit public threads of a workspace, the latest first,
+	// of those channels that are visible.
+	Threads(ctx context.Context, workspace string, limit int, visible func(channel string) bool) ([]core.ThreadView, error)
 	// Peers lists the known peers of a workspace.
 	Peers(ctx context.Context, workspace string) ([]core.PeerView, error)
 	// SeqRange gives the positions from oldest to newest between which every

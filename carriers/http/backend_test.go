@@ -68,10 +68,11 @@ func (m *memory) Work(_ context.Context, _, id string) (*core.WorkView, error) {
 	return nil, core.ErrNotFound
 }
 
-func (m *memory) Threads(context.Context, string, int) ([]core.ThreadView, error) {
+func (m *memory) Threads(_ context.Context, _ string, limit int, visible func(string) bool) ([]core.ThreadView, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.threads), m.readErr
+	seen := slices.DeleteFunc(slices.Clone(m.threads), func(t core.ThreadView) bool { return !visible(t.Channel) })
+	return seen[:min(limit, len(seen))], m.readErr
 }
 
 func (m *memory) Peers(context.Context, string) ([]core.PeerView, error) {

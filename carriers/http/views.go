@@ -48,11 +48,10 @@ func (s *server) getThreads(w nethttp.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.reader(r)
 	defer cancel()
-	threads, err := s.backend.Reader.Threads(ctx, ws, limit)
+	threads, err := s.backend.Reader.Threads(ctx, ws, limit, func(channel string) bool { return r.caller.seesChannel(ws, channel) })
 	if err != nil {
 		return err
 	}
-	threads = slices.DeleteFunc(threads, func(t core.ThreadView) bool { return !r.caller.seesChannel(ws, t.Channel) })
 	return writeJSON(w, nethttp.StatusOK, map[string]any{"threads": list(threads)})
 }
 

@@ -30,6 +30,10 @@ func TestListsKeepToTheChannelsOfTheToken(t *testing.T) {
 	if r := s.get("/v0/workspaces/ws-1/threads", as("ada")...); strings.Contains(string(r.body), "thread_b") || !strings.Contains(string(r.body), "thread_a") {
 		t.Errorf("threads %s", r.body)
 	}
+	s.mem.threads = []core.ThreadView{{ThreadID: "thread_b", Channel: "other"}, {ThreadID: "thread_a", Channel: testCh}}
+	if r := s.get("/v0/workspaces/ws-1/threads?limit=1", as("ada")...); !strings.Contains(string(r.body), "thread_a") {
+		t.Errorf("a limit leaves out what the caller may see: %s", r.body)
+	}
 	if r := s.get("/v0/workspaces/ws-1/peers", as("admin")...); strings.Count(string(r.body), `"peer":`) != 3 {
 		t.Errorf("peers for the admin %s", r.body)
 	}
