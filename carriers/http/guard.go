@@ -21,23 +21,39 @@ func (s *server) guard(r *nethttp.Request) error {
 	}
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
-		if !loopbackOrigin(origin) {
+		if !s.isOwnOrigin(origin) {
 			return forbidden("without tokens a foreign Origin is refused")
 		}
 	}
-	// What a page embeds (an image, a script) comes without an Origin.
-	if len(origins) == 0 && strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site") {
-		return forbidden("without tokens a foreign page is refused")
+	if len(origins) > 0 {
+		return nil
+	}
+	// What a page embeds (an image, a script), links to or submits may come
+	// without an Origin. A page of another port of this machine is same-site.
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if !strings.EqualFold(site, "none") && !strings.EqualFold(site, "same-origin") {
+			return forbidden("without tokens a foreign page is refused")
+		}
 	}
 	return nil
 }
 
-func loopbackOrigin(origin string) bool {
+// isOwnOrigin reports whether the origin is this listener's own: its scheme, its
+// port, and a name of this machine. Another port is somebody else's page.
+func (s *server) isOwnOrigin(origin string) bool {
+	scheme, port := "http", "80"
+	if s.cfg.TLS.CertFile != "" {
+		scheme, port = "https", "443"
+	}
 	u, err := url.Parse(origin)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Scheme != scheme || !strings.EqualFold(u.Scheme+"://"+u.Host, origin) {
 		return false
 	}
-	return loopbackName(u.Hostname())
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	_, own, err := net.SplitHostPort(s.Addr().String())
+	return err == nil && port == own && loopbackName(u.Hostname())
 }
 
 // loopbackHost reports whether a Host header, with or without a port, names this

@@ -1,13 +1,18 @@
 package http
 
 import (
+	"net"
 	nethttp "net/http"
 	"strings"
 	"testing"
 )
 
-func TestWithoutTokensOnlyLoopbackNamesAndPagesAreServed(t *testing.T) {
+func TestWithoutTokensOnlyLoopbackNamesAndOurOwnPagesAreServed(t *testing.T) {
 	s := start(t)
+	_, port, err := net.SplitHostPort(s.carrier.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name    string
 		headers []string
@@ -25,14 +30,26 @@ func TestWithoutTokensOnlyLoopbackNamesAndPagesAreServed(t *testing.T) {
 		{"a private address", []string{"Host", "192.168.1.5:8080"}, 403},
 		{"unspecified", []string{"Host", "0.0.0.0:8080"}, 403},
 		{"a number", []string{"Host", "2130706433"}, 403},
-		{"a page of this machine", []string{"Origin", "http://localhost:3000"}, 200},
-		{"a page of 127.0.0.1", []string{"Origin", "https://127.0.0.1"}, 200},
+		{"our own page", []string{"Origin", "http://localhost:PORT"}, 200},
+		{"our own page by another name", []string{"Origin", "http://[::1]:PORT"}, 200},
+		{"our own page without TLS of which we have none", []string{"Origin", "https://localhost:PORT"}, 403},
+		{"a page of another port", []string{"Origin", "http://localhost:3000"}, 403},
+		{"a page of the standard port", []string{"Origin", "http://127.0.0.1"}, 403},
+		{"no origin but a URL", []string{"Origin", "http://localhost:PORT/x"}, 403},
+		{"an origin with a user", []string{"Origin", "http://localhost:PORT@evil.example:PORT"}, 403},
+		{"a foreign name with our port", []string{"Origin", "http://evil.example:PORT"}, 403},
+		{"an origin whose site is told, too", []string{"Origin", "http://localhost:PORT", "Sec-Fetch-Site", "same-origin"}, 200},
 		{"a foreign page", []string{"Origin", "https://evil.example"}, 403},
 		{"a page without an origin", []string{"Origin", "null"}, 403},
 		{"a page from a file", []string{"Origin", "file://localhost/x"}, 403},
 		{"an image in a foreign page", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"an image in a page of another port", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"our own image", []string{"Sec-Fetch-Site", "same-origin"}, 200},
 		{"an address that was typed", []string{"Sec-Fetch-Site", "none"}, 200},
 	} {
+		for i, h := range c.headers {
+			c.headers[i] = strings.ReplaceAll(h, "PORT", port)
+		}
 		t.Run(c.name, func(t *testing.T) {
 			for _, path := range []string{"/v0/carriers", "/healthz", channelPath + "/messages"} {
 				wantStatus(t, s.get(path, c.headers...), c.want)
@@ -43,6 +60,7 @@ func TestWithoutTokensOnlyLoopbackNamesAndPagesAreServed(t *testing.T) {
 			wantStatus(t, s.get(channelPath+"/stream", c.headers...), 403)
 			wantStatus(t, s.get(channelPath+"/peers/ada/inbox?after=1", c.headers...), 403)
 			wantStatus(t, s.post(say("e1"), c.headers...), 403)
+			wantStatus(t, s.do(s.request("DELETE", channelPath+"/peers/ada", "", c.headers...)), 403)
 		})
 	}
 	if n := len(s.mem.offers()); n != 0 {
