@@ -135,6 +135,9 @@ func TestALockedDatabaseSettlesNothingAndThenEverythingOnce(t *testing.T) {
 		if c.State == core.StateReady {
 			t.Fatalf("carrier %s says ready while nothing can be stored", c.Name)
 		}
+		if c.Why != "the store cannot write now (see the log)" {
+			t.Fatalf("carrier %s tells everybody %q", c.Name, c.Why)
+		}
 	}
 	unlock()
 	h.take(frames[0])

@@ -11,7 +11,7 @@ import (
 // carrier is ready then.
 func (g *Gateway) Carriers() []core.CarrierView {
 	views := make([]core.CarrierView, 0, len(g.order))
-	trouble := g.StoreTrouble()
+	trouble := g.StoreTrouble() != ""
 	for _, name := range g.order {
 		c := g.carriers[name]
 		status, limits := c.impl.Status(), c.impl.Limits()
@@ -22,8 +22,9 @@ func (g *Gateway) Carriers() []core.CarrierView {
 			Redelivers: limits.Redelivers, Ordered: limits.Ordered, AckKind: limits.AckKind,
 			Guarantee: limits.Guarantee, Detail: status.Detail,
 		}
-		if trouble != "" && view.State == core.StateReady {
-			view.State, view.Why = core.StateNotReady, "the store cannot write: "+trouble
+		if trouble && view.State == core.StateReady {
+			// Everybody may ask: the cause, which may name files, is in the log.
+			view.State, view.Why = core.StateNotReady, "the store cannot write now (see the log)"
 		}
 		views = append(views, view)
 	}
