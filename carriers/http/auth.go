@@ -31,8 +31,8 @@ func (s *server) authenticate(r *nethttp.Request) (*caller, error) {
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return nil, newProblem(nethttp.StatusUnauthorized, "a bearer token is needed")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) > 1 {
+		return nil, newProblem(nethttp.StatusUnauthorized, "one bearer token is needed")
 	}
 	cred := s.keys.find(token)
 	if cred == nil {

@@ -73,7 +73,7 @@ func (r *request) historyQuery() (q core.HistoryQuery, err error) {
 	if q.ThreadID, err = r.optional("thread_id", core.ValidThreadID); err != nil {
 		return q, err
 	}
-	q.Kind, q.WorkID, q.Admin = core.Kind(kind), r.URL.Query().Get("work_id"), r.caller.admin
+	q.Kind, q.WorkID, q.Admin = core.Kind(kind), r.query.Get("work_id"), r.caller.admin
 	return q, nil
 }
 

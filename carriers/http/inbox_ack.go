@@ -1,14 +1,14 @@
 package http
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	nethttp "net/http"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -58,7 +58,8 @@ func (s *server) readPosition(w nethttp.ResponseWriter, r *request) (int64, erro
 	var body struct {
 		Position *int64 `json:"position"`
 	}
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&body); err != nil || body.Position == nil || *body.Position < 0 {
+	// A name that is there twice is an error here, as are others than this one.
+	if err := json.Unmarshal(raw, &body, json.RejectUnknownMembers(true)); err != nil || body.Position == nil || *body.Position < 0 {
 		return 0, badRequest(`the body must be {"position":n}`)
 	}
 	return *body.Position, nil

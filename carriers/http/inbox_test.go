@@ -77,7 +77,10 @@ func TestInboxIsAcknowledgedByPost(t *testing.T) {
 		t.Errorf("answer %s", r.body)
 	}
 	wantStatus(t, ack(channelPath+"/peers/eve/inbox/ack", `{"position":1}`), 404)
-	for _, body := range []string{`{}`, `{"position":-1}`, `{"position":"1"}`, `nonsense`, `[]`} {
+	for _, body := range []string{
+		`{"position":3,"position":4}`, `{"position":3,"Position":4}`, `{"Position":3}`, `{"position":3} {}`, `{"position":3,"after":4}`,
+		`{"position":1.5}`, `{"position":9223372036854775808}`, `{"position":null}`, `{}`, `{"position":-1}`, `{"position":"1"}`, `nonsense`, `[]`,
+	} {
 		wantStatus(t, ack(inboxPath+"/ack", body), 400)
 	}
 	wantStatus(t, ack(inboxPath+"/ack", strings.Repeat(" ", 2*maxAckBody)), 413)

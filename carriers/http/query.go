@@ -2,6 +2,10 @@ package http
 
 import (
 	"fmt"
+	"maps"
+	nethttp "net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +20,27 @@ const (
 	// early, with the position to go on from.
 	pageBudget = 16 << 20
 )
+
+// checked refuses a query that could be read in two ways, or that asks for what
+// the call does not know: neither is what the caller meant.
+func checked(params []string, h handlerFunc) handlerFunc {
+	return func(w nethttp.ResponseWriter, r *request) error {
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			return badRequest("the query string cannot be read")
+		}
+		for _, name := range slices.Sorted(maps.Keys(query)) {
+			switch {
+			case !slices.Contains(params, name):
+				return badRequest(fmt.Sprintf("the call knows no parameter %.64q", name))
+			case len(query[name]) > 1:
+				return badRequest(fmt.Sprintf("the parameter %s is there twice", name))
+			}
+		}
+		r.query = query
+		return h(w, r)
+	}
+}
 
 // workspace is the request's workspace, which the caller may use.
 func (r *request) workspace() (string, error) {
@@ -58,7 +83,7 @@ func (r *request) attachment() (core.Attachment, error) {
 // readingPeer is the peer as which the caller reads; empty is nobody in
 // particular.
 func (r *request) readingPeer(workspace, channel string) (string, error) {
-	peer := r.URL.Query().Get("peer")
+	peer := r.query.Get("peer")
 	if peer == "" {
 		return "", nil
 	}
@@ -70,7 +95,7 @@ func (r *request) readingPeer(workspace, channel string) (string, error) {
 
 // limit is the most entries that the caller wants.
 func (r *request) limit() (int, error) {
-	raw := r.URL.Query().Get("limit")
+	raw := r.query.Get("limit")
 	if raw == "" {
 		return defaultLimit, nil
 	}
@@ -83,7 +108,7 @@ func (r *request) limit() (int, error) {
 
 // after is the position behind which to start, and whether there is one.
 func (r *request) after() (position int64, set bool, err error) {
-	raw := r.URL.Query().Get("after")
+	raw := r.query.Get("after")
 	if raw == "" {
 		return 0, false, nil
 	}
@@ -96,7 +121,7 @@ func (r *request) after() (position int64, set bool, err error) {
 
 // wait is how long a poll may take: a duration such as 30s, or seconds.
 func (r *request) wait() (time.Duration, error) {
-	raw := r.URL.Query().Get("wait")
+	raw := r.query.Get("wait")
 	if raw == "" {
 		return 0, nil
 	}
@@ -112,7 +137,7 @@ func (r *request) wait() (time.Duration, error) {
 
 // optional is a query parameter that must pass the check when it is there.
 func (r *request) optional(name string, valid func(string) bool) (string, error) {
-	value := r.URL.Query().Get(name)
+	value := r.query.Get(name)
 	if value != "" && !valid(value) {
 		return "", badRequest(fmt.Sprintf("%s is not valid", name))
 	}

@@ -119,6 +119,9 @@ func trimSpace(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
 // a browser cannot say application/json without asking first.
 func bodyType(r *nethttp.Request) (string, error) {
 	unsupported := func(detail string) error { return newProblem(nethttp.StatusUnsupportedMediaType, detail) }
+	if len(r.Header.Values("Content-Type")) > 1 {
+		return "", unsupported("the Content-Type is there twice")
+	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || (mediaType != typeJSON && mediaType != typeNDJSON) {
 		return "", unsupported("the Content-Type must be " + typeJSON + " or " + typeNDJSON)

@@ -2,74 +2,136 @@ package http
 
 import (
 	nethttp "net/http"
-	"path"
+	"net/url"
+	"slices"
+	"strings"
 )
 
-// handler is the interface of section "HTTP" of docs/api.md.
-func (s *server) handler() nethttp.Handler {
+// route is one call of the interface.
+type route struct {
+	method string
+	// path is its segments; a segment {name} takes any value but the empty one.
+	path []string
+	// open calls need no caller.
+	open   bool
+	handle handlerFunc
+}
+
+// routes are the calls of docs/api.md.
+func (s *server) routes() []route {
 	const (
 		workspace = "/v0/workspaces/{ws}"
 		channel   = workspace + "/channels/{ch}"
 		peer      = channel + "/peers/{peer}"
 	)
-	mux := nethttp.NewServeMux()
-	for pattern, h := range map[string]handlerFunc{
-		"POST /v0/envelopes":                     s.postEnvelopes,
-		"GET " + channel + "/messages":           s.getHistory,
-		"GET " + channel + "/stream":             s.getStream,
-		"GET " + workspace + "/messages/{id}":    s.getMessage,
-		"GET " + workspace + "/peers":            s.getPeers,
-		"GET " + workspace + "/threads":          s.getThreads,
-		"GET " + workspace + "/work/{work}":      s.getWork,
-		"PUT " + peer:                            s.putPeer,
-		"DELETE " + peer:                         s.deletePeer,
-		"GET " + peer + "/inbox":                 s.getInbox,
-		"POST " + peer + "/inbox/ack":            s.postInboxAck,
-		"GET /v0/deadletters":                    s.getDeadLetters,
-		"POST /v0/deadletters/{delivery}/replay": s.postReplay,
-		"DELETE /v0/deadletters/{delivery}":      s.deleteDeadLetter,
-		"GET /v0/carriers":                       s.getCarriers,
-		"GET /v0/agents":                         s.getAgents,
-		"POST /v0/agents/{name}/renew":           s.postRenew,
-	} {
-		mux.Handle(pattern, s.wrap(true, h))
+	call := func(method, path string, h handlerFunc, params ...string) route {
+		return route{method: method, path: segments(path), handle: checked(params, h)}
 	}
-	mux.Handle("GET /healthz", s.wrap(false, s.getHealth))
-	mux.Handle("GET /readyz", s.wrap(false, s.getReady))
-	// Where only this machine can listen, a scraper needs no token.
-	mux.Handle("GET /metrics", s.wrap(!s.cfg.loopback(), s.getMetrics))
-	return s.problems(mux)
+	// Probes and scrapers may send any query.
+	probe := func(path string, open bool, h handlerFunc) route {
+		return route{method: nethttp.MethodGet, path: segments(path), open: open, handle: h}
+	}
+	return []route{
+		call("POST", "/v0/envelopes", s.postEnvelopes),
+		call("GET", channel+"/messages", s.getHistory, "after", "limit", "kind", "thread_id", "work_id", "peer"),
+		call("GET", channel+"/stream", s.getStream, "after", "peer"),
+		call("GET", workspace+"/messages/{id}", s.getMessage, "peer"),
+		call("GET", workspace+"/peers", s.getPeers),
+		call("GET", workspace+"/threads", s.getThreads, "limit"),
+		call("GET", workspace+"/work/{work}", s.getWork, "peer"),
+		call("PUT", peer, s.putPeer),
+		call("DELETE", peer, s.deletePeer),
+		call("GET", peer+"/inbox", s.getInbox, "after", "wait", "limit"),
+		call("POST", peer+"/inbox/ack", s.postInboxAck),
+		call("GET", "/v0/deadletters", s.getDeadLetters, "after", "limit"),
+		call("POST", "/v0/deadletters/{delivery}/replay", s.postReplay),
+		call("DELETE", "/v0/deadletters/{delivery}", s.deleteDeadLetter),
+		call("GET", "/v0/carriers", s.getCarriers),
+		call("GET", "/v0/agents", s.getAgents),
+		call("POST", "/v0/agents/{name}/renew", s.postRenew),
+		probe("/healthz", true, s.getHealth),
+		probe("/readyz", true, s.getReady),
+		// Where only this machine can listen, a scraper needs no token.
+		probe("/metrics", s.cfg.loopback(), s.getMetrics),
+	}
 }
 
-// problems answers what no route takes with a problem, where net/http would
-// answer with text, or with a redirect to a path that it finds nicer.
-func (s *server) problems(mux *nethttp.ServeMux) nethttp.Handler {
-	unrouted := s.wrap(false, func(_ nethttp.ResponseWriter, r *request) error {
-		return unroutedProblem(mux, r.Request)
-	})
+// handler finds the route of each request. It does by itself what a ServeMux
+// does, because that one takes the segment %2F, which is a workspace, for the end
+// of a path, and answers with redirects and text.
+func (s *server) handler() nethttp.Handler {
+	routes := s.routes()
+	handlers := make([]nethttp.Handler, len(routes))
+	for i, rt := range routes {
+		handlers[i] = s.wrap(!rt.open, rt.handle)
+	}
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
-		if _, pattern := mux.Handler(r); pattern == "" || !isClean(r.URL.EscapedPath()) {
-			unrouted.ServeHTTP(w, r)
+		i, values, allow := find(routes, r)
+		if i < 0 {
+			s.wrap(false, func(nethttp.ResponseWriter, *request) error { return unrouted(allow) }).ServeHTTP(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		for name, value := range values {
+			r.SetPathValue(name, value)
+		}
+		handlers[i].ServeHTTP(w, r)
 	})
 }
 
-// isClean reports whether the path is one that net/http takes as it is.
-func isClean(escaped string) bool {
-	clean := path.Clean(escaped)
-	return clean == escaped || clean+"/" == escaped
+// find gives the place of the request's route and the values of its path, or -1
+// and the methods that the path knows.
+func find(routes []route, r *nethttp.Request) (place int, values map[string]string, allow []string) {
+	asked := segments(r.URL.EscapedPath())
+	for i, rt := range routes {
+		values, ok := match(rt.path, asked)
+		switch {
+		case !ok:
+		case rt.method == r.Method || (rt.method == nethttp.MethodGet && r.Method == nethttp.MethodHead):
+			return i, values, nil
+		case rt.method == nethttp.MethodGet:
+			allow = append(allow, nethttp.MethodGet, nethttp.MethodHead)
+		default:
+			allow = append(allow, rt.method)
+		}
+	}
+	return -1, nil, allow
 }
 
-func unroutedProblem(mux *nethttp.ServeMux, r *nethttp.Request) *problem {
-	if isClean(r.URL.EscapedPath()) {
-		h, _ := mux.Handler(r)
-		var w headerOnly
-		h.ServeHTTP(&w, r)
-		if w.status == nethttp.StatusMethodNotAllowed {
-			return methodNotAllowed(w.Header().Get("Allow"))
+// segments cuts a path, as it is escaped, at its slashes. What does not begin
+// with one has none.
+func segments(path string) []string {
+	rest, ok := strings.CutPrefix(path, "/")
+	if !ok {
+		return nil
+	}
+	return strings.Split(rest, "/")
+}
+
+// match compares a path with a route's. Every segment is unescaped by itself, so
+// that a value may hold a slash or a dot.
+func match(pattern, asked []string) (values map[string]string, ok bool) {
+	if len(pattern) != len(asked) {
+		return nil, false
+	}
+	values = map[string]string{}
+	for i, want := range pattern {
+		got, err := url.PathUnescape(asked[i])
+		name, isValue := strings.CutPrefix(want, "{")
+		switch {
+		case err != nil || got == "", !isValue && got != want:
+			return nil, false
+		case isValue:
+			values[strings.TrimSuffix(name, "}")] = got
 		}
+	}
+	return values, true
+}
+
+// unrouted says what is wrong with a request that no route takes.
+func unrouted(allow []string) *problem {
+	if len(allow) > 0 {
+		slices.Sort(allow)
+		return methodNotAllowed(strings.Join(allow, ", "))
 	}
 	return newProblem(nethttp.StatusNotFound, "there is no such call")
 }
@@ -79,19 +141,3 @@ func methodNotAllowed(allow string) *problem {
 	p.allow = allow
 	return p
 }
-
-// headerOnly learns what net/http would answer, without answering.
-type headerOnly struct {
-	header nethttp.Header
-	status int
-}
-
-func (w *headerOnly) Header() nethttp.Header {
-	if w.header == nil {
-		w.header = nethttp.Header{}
-	}
-	return w.header
-}
-
-func (w *headerOnly) WriteHeader(status int)      { w.status = status }
-func (w *headerOnly) Write(b []byte) (int, error) { return len(b), nil }

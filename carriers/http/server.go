@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	nethttp "net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,6 +114,8 @@ func (s *server) shutdown(srv *nethttp.Server) {
 type request struct {
 	*nethttp.Request
 	caller *caller
+	// query holds the parameters that the call knows, each at most once.
+	query url.Values
 	// alive ends when the server gives up on requests. Unlike the request's own
 	// context it goes on when the client hangs up.
 	alive context.Context
@@ -185,7 +188,7 @@ func (s *server) wrap(needsCaller bool, h handlerFunc) nethttp.Handler {
 			err = h(w, req)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			s.fail(w, req.Request, err)
 		}
 	})
 }
@@ -209,7 +212,14 @@ func (s *server) identify(r *request) (release func(), err error) {
 // fail answers with the error.
 func (s *server) fail(w *answer, r *nethttp.Request, err error) {
 	p, known := asProblem(err)
-	if !known {
+	switch {
+	case errors.Is(err, errHungUp):
+		s.host.Logger.Debug("the client hung up", "method", r.Method, "path", r.URL.Path)
+	case !known && r.Context().Err() != nil:
+		// Whatever failed, it failed because nobody waits for it any more.
+		s.host.Logger.Debug("request was given up", "method", r.Method, "path", r.URL.Path, "error", err)
+		p = unavailable("the request was given up", retrySoon)
+	case !known:
 		s.host.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	if w.begun || errors.Is(err, errHungUp) {
