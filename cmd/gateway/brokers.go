@@ -29,26 +29,17 @@ type brokers struct {
 // error nothing is left running.
 func startBrokers(c *configuration, logger *slog.Logger) (*brokers, error) {
 	b := &brokers{config: c.Embedded}
-	var natsURLs, mqttURLs []string
-	for _, section := range c.carriers {
-		switch cfg := section.config.(type) {
-		case *nats.Config:
-			natsURLs = append(natsURLs, cfg.URL)
-		case *mqtt.Config:
-			mqttURLs = append(mqttURLs, cfg.URL)
-		}
-	}
 	var err error
-	if wanted(logger, "embedded.nats", c.Embedded.NATS.Enabled, c.Embedded.NATS.Listen, natsURLs) {
+	if site := c.natsSite(); site.wanted(logger) {
 		b.nats, err = nats.StartServer(c.Embedded.NATS, filepath.Join(c.DataDir, natsDir), logger.With("broker", "nats"))
 		if err != nil {
-			return nil, err
+			return nil, site.advise(err)
 		}
 	}
-	if wanted(logger, "embedded.mqtt", c.Embedded.MQTT.Enabled, c.Embedded.MQTT.Listen, mqttURLs) {
+	if site := c.mqttSite(); site.wanted(logger) {
 		b.mqtt, err = mqtt.NewBroker(c.Embedded.MQTT, logger.With("broker", "mqtt"))
 		if err != nil {
-			return nil, errors.Join(err, b.close())
+			return nil, errors.Join(site.advise(err), b.close())
 		}
 	}
 	return b, nil
@@ -61,19 +52,6 @@ func (b *brokers) serve() error {
 		return nil
 	}
 	return b.mqtt.Serve()
-}
-
-func wanted(logger *slog.Logger, key string, enabled bool, listen string, urls []string) bool {
-	if !enabled {
-		return false
-	}
-	for _, u := range urls {
-		if pointsAt(u, listen) {
-			return true
-		}
-	}
-	logger.Info("the embedded broker is not started: no carrier's url points at it", "key", key, "listen", listen)
-	return false
 }
 
 func (b *brokers) close() error {

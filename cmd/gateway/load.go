@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/compozy-gateway/gateway/carriers/mqtt"
@@ -24,6 +25,8 @@ type configuration struct {
 	keys
 	// carriers are sorted by name.
 	carriers []carrierSection
+	// natsNamed and mqttNamed say that somebody spoke of the embedded broker.
+	natsNamed, mqttNamed bool
 }
 
 // keys are the keys of the file whose shape does not depend on what stands in
@@ -44,9 +47,13 @@ type embedded struct {
 
 // carrierSection is one configured carrier.
 type carrierSection struct {
+	// typ is empty when the section names no type that there is; then there is no
+	// config either.
 	name, typ string
 	// config points to the Config of the type's package.
 	config any
+	// urlSet says that the section has a url of its own.
+	urlSet bool
 }
 
 // keySeparator stands between the levels of a key inside koanf. Keys may hold
@@ -87,9 +94,7 @@ func (p *process) load() (*configuration, error) {
 	}
 	c, found := decodeConfiguration(layers.Raw())
 	problems = append(problems, found...)
-	if len(problems) == 0 {
-		problems = c.validate()
-	}
+	problems = append(problems, unreported(c.validate(), problems)...)
 	if len(problems) > 0 {
 		return nil, &usageError{errors.Join(problems...)}
 	}
@@ -156,6 +161,13 @@ func decodeConfiguration(raw map[string]any) (*configuration, []error) {
 		problems = append(problems, found...)
 		c.carriers = append(c.carriers, section)
 	}
+	if len(carriers) == 0 {
+		problems = append(problems, errors.New("carriers: names no carrier, so nothing could come in or go out; leave the key out to get the default ones"))
+	}
+	brokers, _ := raw["embedded"].(map[string]any)
+	_, c.natsNamed = brokers["nats"]
+	_, c.mqttNamed = brokers["mqtt"]
+	c.followBrokers()
 	return c, problems
 }
 
@@ -183,6 +195,7 @@ func decodeCarrier(name string, value any) (carrierSection, []error) {
 			key, typ, strings.Join(names, ", "), settings.Nearest(typ, names))}
 	}
 	section.typ, section.config = typ, entry.defaults()
+	_, section.urlSet = raw["url"]
 	rest := map[string]any{}
 	for k, v := range raw {
 		if k != "type" {
@@ -198,21 +211,49 @@ type agentHost interface{ HostedAgents() []core.HostedAgent }
 // validate asks every part what is wrong with its own keys.
 func (c *configuration) validate() []error {
 	problems := c.Validate()
+	// Bounds are resolved against the configured ones once those are good.
+	resolvable := !speakOf(problems, "participation")
 	problems = append(problems, c.Embedded.NATS.Validate("embedded.nats")...)
 	problems = append(problems, c.Embedded.MQTT.Validate("embedded.mqtt")...)
-	types := carrierTypes()
 	var names []string
 	for _, section := range c.carriers {
 		names = append(names, section.name)
-		problems = append(problems, types[section.typ].validate(section.config, "carriers."+section.name)...)
-		if cfg, ok := section.config.(agentHost); ok && len(problems) == 0 {
-			problems = append(problems, c.ValidateAgents("carriers."+section.name, cfg.HostedAgents())...)
-		}
-		if cfg, ok := section.config.(*nats.Config); ok && c.lacksJetStream(cfg) {
-			problems = append(problems, fmt.Errorf("carriers.%s.mode: is jetstream, but embedded.nats, where its url points, has jetstream: false", section.name))
-		}
+		problems = append(problems, c.validateCarrier(section, resolvable)...)
 	}
 	return append(problems, c.ValidateScopes(names)...)
+}
+
+func (c *configuration) validateCarrier(section carrierSection, resolvable bool) []error {
+	if section.typ == "" {
+		return nil
+	}
+	key := "carriers." + section.name
+	problems := carrierTypes()[section.typ].validate(section.config, key)
+	if cfg, ok := section.config.(agentHost); ok && resolvable && len(problems) == 0 {
+		problems = c.ValidateAgents(key, cfg.HostedAgents())
+	}
+	if cfg, ok := section.config.(*nats.Config); ok && c.lacksJetStream(cfg) {
+		problems = append(problems, fmt.Errorf("%s.mode: is jetstream, but embedded.nats, where its url points, has jetstream: false", key))
+	}
+	return problems
+}
+
+// speakOf reports whether one of the problems, which begin with their keys, is
+// about the key or one below it.
+func speakOf(problems []error, key string) bool {
+	return slices.ContainsFunc(problems, func(err error) bool {
+		rest, ok := strings.CutPrefix(err.Error(), key)
+		return ok && strings.IndexAny(rest, ".:[") == 0
+	})
+}
+
+// unreported leaves out the problems whose key has been reported already: a value
+// that could not be read is not told to be missing as well.
+func unreported(problems, reported []error) []error {
+	return slices.DeleteFunc(problems, func(err error) bool {
+		key, _, _ := strings.Cut(err.Error(), ": ")
+		return speakOf(reported, key)
+	})
 }
 
 // lacksJetStream reports a carrier that wants streams of an embedded server that

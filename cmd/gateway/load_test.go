@@ -111,11 +111,8 @@ func TestAFileWithoutCarriersKeepsTheDefaultSet(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileAndAnEmptySetOfCarriersAreFine(t *testing.T) {
+func TestAnEmptyFileIsFine(t *testing.T) {
 	if c := mustLoad(t, &loading{file: "# nothing\n---\n"}); len(c.carriers) != 4 {
-		t.Errorf("carriers are %v", c.names())
-	}
-	if c := mustLoad(t, &loading{file: "carriers: {}\n"}); len(c.carriers) != 0 {
 		t.Errorf("carriers are %v", c.names())
 	}
 }
@@ -205,6 +202,20 @@ func TestEveryProblemIsNamedByItsKeyAndAllAtOnce(t *testing.T) {
 		{"carrier that is no section", "carriers: {a: nats, b: [1]}\n", nil, []string{"carriers.a: must be", "carriers.b: must be"}},
 		{"carriers that are no section", "carriers: [nats]\n", nil, []string{"carriers: must be"}},
 		{"carriers without a value", "carriers:\n", nil, []string{"carriers: has no value"}},
+		{"no carriers", "carriers: {}\n", nil, []string{"carriers: names no carrier"}},
+		{
+			"unknown keys beside bad values", "nmae: x\nstore: {max_pending: 0, nope: 1}\ncarriers: {a: {type: mqtt, in_flight: 0, urll: x}, b: {type: natz}, c: {type: nats, ack_wait: 1ms}}\n", nil,
+			[]string{"nmae: unknown", "store.max_pending: ", "store.nope: unknown", "carriers.a.urll: unknown", "carriers.a.in_flight: ", "carriers.b.type: ", "carriers.c.ack_wait: "},
+		},
+		{
+			"live agents without a command",
+			"nmae: x\ncarriers: {s: {type: stdio, agents: {a: {command: [], peer_id: a, workspace: w, channel: c, participation: {mode: live}}, b: {command: [\"\"]}}}}\n", nil,
+			[]string{"nmae: unknown", "carriers.s.agents.a.command: ", "carriers.s.agents.b.command: "},
+		},
+		{
+			"more than the limits allow", "store: {max_pending: 0}\nparticipation: {limits: {max_wakes: 2}, defaults: {max_wakes: 1}}\ncarriers: {s: {type: stdio, agents: {a: {command: [x], peer_id: a, workspace: w, channel: c, participation: {mode: live, bounds: {max_wakes: 9}}}}}}\n", nil,
+			[]string{"store.max_pending: ", "carriers.s.agents.a.participation.bounds.max_wakes: "},
+		},
 		{"bad carrier name", "carriers: {\"A b\": {type: nats}}\n", nil, []string{"carriers.A b: a carrier's name"}},
 		{
 			"wrong types everywhere", "name: 1\nprotocol: {max_replay_age: 5, max_envelope_bytes: big}\ncarriers: {a: {type: mqtt, in_flight: x}, b: {type: http, tokens: [1]}}\n", nil,
@@ -241,6 +252,56 @@ func TestEveryProblemIsNamedByItsKeyAndAllAtOnce(t *testing.T) {
 				if !strings.Contains(err.Error(), text) {
 					t.Errorf("%q is missing in:\n%v", text, err)
 				}
+			}
+		})
+	}
+}
+
+func TestAValueThatCannotBeReadIsNotToldToBeMissingAsWell(t *testing.T) {
+	_, err := (&loading{file: "carriers: {s: {type: stdio, agents: {a: {command: 5, peer_id: a, workspace: w, channel: c, participation: {mode: live}}}}}\n"}).load(t)
+	if err == nil || strings.Count(err.Error(), "\n") != 0 || !strings.HasPrefix(err.Error(), "carriers.s.agents.a.command: must be a list") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestACarrierWithoutAURLFollowsItsEmbeddedBroker(t *testing.T) {
+	const set = "carriers: {nats: {type: nats}, mqtt: {type: mqtt}, other: {type: nats, url: \"nats://127.0.0.1:4222\"}}\n"
+	cases := []struct {
+		name        string
+		file        string
+		environ     []string
+		nats, mqtt  string
+		otherStands bool
+	}{
+		{name: "nothing said", nats: "nats://127.0.0.1:4222", mqtt: "tcp://127.0.0.1:1883"},
+		{
+			name: "moved by the environment", environ: []string{"GATEWAY_EMBEDDED__NATS__LISTEN=127.0.0.1:5222", "GATEWAY_EMBEDDED__MQTT__LISTEN=[::1]:2883"},
+			nats: "nats://127.0.0.1:5222", mqtt: "tcp://[::1]:2883",
+		},
+		{
+			name: "moved by the file", file: set + "embedded: {nats: {listen: \"localhost:0\"}, mqtt: {listen: \":2883\", insecure: true}}\n",
+			nats: "nats://localhost:0", mqtt: "tcp://127.0.0.1:2883", otherStands: true,
+		},
+		{
+			name: "a url that is set", environ: []string{"GATEWAY_EMBEDDED__NATS__LISTEN=127.0.0.1:5222", "GATEWAY_CARRIERS__NATS__URL=nats://127.0.0.1:4222"},
+			nats: "nats://127.0.0.1:4222", mqtt: "tcp://127.0.0.1:1883",
+		},
+		{
+			name: "brokers that are not enabled", file: "embedded: {nats: {enabled: false, listen: \"127.0.0.1:5222\"}, mqtt: {enabled: false, listen: \"127.0.0.1:2883\"}}\n",
+			nats: "nats://127.0.0.1:4222", mqtt: "tcp://127.0.0.1:1883",
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c := mustLoad(t, &loading{file: tc.file, environ: tc.environ})
+			if got := carrier[nats.Config](t, c, "nats").URL; got != tc.nats {
+				t.Errorf("nats is at %s, want %s", got, tc.nats)
+			}
+			if got := carrier[mqtt.Config](t, c, "mqtt").URL; got != tc.mqtt {
+				t.Errorf("mqtt is at %s, want %s", got, tc.mqtt)
+			}
+			if tc.otherStands && carrier[nats.Config](t, c, "other").URL != "nats://127.0.0.1:4222" {
+				t.Error("a url that is set moved along")
 			}
 		})
 	}

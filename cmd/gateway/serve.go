@@ -97,7 +97,7 @@ func (r *running) add(section carrierSection) error {
 	}
 	if l, ok := carrier.(listener); ok {
 		if err := l.Listen(); err != nil {
-			return &usageError{err}
+			return &usageError{adviseListen(section.name, err)}
 		}
 	}
 	r.carriers[section.name] = carrier

@@ -99,8 +99,7 @@ type served struct {
 
 func freePorts() []string {
 	return []string{
-		"GATEWAY_EMBEDDED__NATS__LISTEN=127.0.0.1:0", "GATEWAY_CARRIERS__NATS__URL=nats://127.0.0.1:0",
-		"GATEWAY_EMBEDDED__MQTT__LISTEN=127.0.0.1:0", "GATEWAY_CARRIERS__MQTT__URL=tcp://127.0.0.1:0",
+		"GATEWAY_EMBEDDED__NATS__LISTEN=127.0.0.1:0", "GATEWAY_EMBEDDED__MQTT__LISTEN=127.0.0.1:0",
 		"GATEWAY_CARRIERS__HTTP__LISTEN=127.0.0.1:0",
 	}
 }
@@ -173,7 +172,7 @@ func TestAMessageGoesFromEveryCarrierToEveryOther(t *testing.T) {
 	if err := bus.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	device := paho.NewClient(paho.NewClientOptions().AddBroker(s.mqtt).SetClientID("device"))
+	device := paho.NewClient(paho.NewClientOptions().AddBroker(s.mqtt).SetClientID("device").SetAutoReconnect(false))
 	if token := device.Connect(); token.Wait() && token.Error() != nil {
 		t.Fatal(token.Error())
 	}
@@ -321,13 +320,24 @@ func TestServeEndsWithStatus2WhereItCannotStart(t *testing.T) {
 		dir     string
 		environ []string
 		key     string
+		// advice is what the line says can be done.
+		advice string
 	}{
-		{"HTTP port in use", t.TempDir(), []string{"GATEWAY_CARRIERS__HTTP__LISTEN=" + address}, "carriers.http.listen"},
-		{"NATS port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__NATS__LISTEN=" + address, "GATEWAY_CARRIERS__NATS__URL=nats://" + address}, "embedded.nats.listen"},
-		{"MQTT port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__MQTT__LISTEN=" + address, "GATEWAY_CARRIERS__MQTT__URL=tcp://" + address}, "embedded.mqtt.listen"},
-		{"data directory in use", running, nil, "data_dir"},
-		{"data directory below a file", filepath.Join(file, "data"), nil, "data_dir"},
-		{"line limit below the envelope's", t.TempDir(), []string{"GATEWAY_CARRIERS__AGENTS__MAX_LINE=10"}, "carriers.agents"},
+		{
+			"HTTP port in use", t.TempDir(), []string{"GATEWAY_CARRIERS__HTTP__LISTEN=" + address},
+			"carriers.http.listen", "set carriers.http.listen to another address (GATEWAY_CARRIERS__HTTP__LISTEN)",
+		},
+		{
+			"NATS port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__NATS__LISTEN=" + address},
+			"embedded.nats.listen", "set embedded.nats.listen to another address (GATEWAY_EMBEDDED__NATS__LISTEN; port 0 takes a free one), or to use the broker that is there, embedded.nats.enabled: false",
+		},
+		{
+			"MQTT port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__MQTT__LISTEN=" + address, "GATEWAY_CARRIERS__MQTT__URL=tcp://" + address},
+			"embedded.mqtt.listen", ", and carriers.mqtt.url to the same, or",
+		},
+		{"data directory in use", running, nil, "data_dir", ""},
+		{"data directory below a file", filepath.Join(file, "data"), nil, "data_dir", ""},
+		{"line limit below the envelope's", t.TempDir(), []string{"GATEWAY_CARRIERS__AGENTS__MAX_LINE=10"}, "carriers.agents", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -335,6 +345,9 @@ func TestServeEndsWithStatus2WhereItCannotStart(t *testing.T) {
 			line := strings.TrimSuffix(got.stderr, "\n")
 			if got.status != exitUsage || !strings.HasPrefix(line, "error: "+c.key) || strings.Contains(line, "\n") {
 				t.Errorf("status %d, stderr %q; want one line that begins with %s", got.status, got.stderr, c.key)
+			}
+			if !strings.Contains(line, c.advice) {
+				t.Errorf("%q does not say %q", line, c.advice)
 			}
 			if got.stdout != "" {
 				t.Errorf("stdout is %q", got.stdout)

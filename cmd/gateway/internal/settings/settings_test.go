@@ -114,8 +114,9 @@ func TestDecodeNamesEveryProblemWithItsKey(t *testing.T) {
 			if !strings.HasPrefix(text, c.key+": ") || !strings.Contains(text, c.says) {
 				t.Errorf("got %q, want the key %q and %q", text, c.key, c.says)
 			}
+			s.Things = nil // A section of names keeps its names.
 			if !reflect.DeepEqual(s, before) {
-				t.Errorf("a refused section changed the configuration: %+v", s)
+				t.Errorf("a refused value changed the configuration: %+v", s)
 			}
 		})
 	}
@@ -130,6 +131,23 @@ func TestDecodeReportsAllProblemsAtOnce(t *testing.T) {
 		if !strings.HasPrefix(p.Error(), "root.") {
 			t.Errorf("%q does not begin with the key it was read under", p)
 		}
+	}
+}
+
+func TestDecodeSetsWhatFitsBesideWhatDoesNot(t *testing.T) {
+	s := sample{Title: "kept", Below: below{Peers: []string{"kept"}}}
+	problems := Decode("", section(t, `
+title: 5
+count: 7
+below: {url: x, peers: [a, 2], nope: 1}
+things: {good: {url: y}, bad: 3}
+`), &s)
+	if len(problems) != 4 {
+		t.Errorf("want 4 problems, got %v", problems)
+	}
+	if s.Title != "kept" || s.Count != 7 || s.Below.URL != "x" || !slices.Equal(s.Below.Peers, []string{"kept"}) ||
+		len(s.Things) != 1 || s.Things["good"].URL != "y" {
+		t.Errorf("got %+v", s)
 	}
 }
 
