@@ -79,6 +79,8 @@ type AckView struct {
 
 // ReceiptView is a receipt message about another message.
 type ReceiptView struct {
+	// Channel is where the receipt was sent, for those who judge by it.
+	Channel    string        `json:"-"`
 	Seq        int64         `json:"seq"`
 	ID         string        `json:"id"`
 	From       string        `json:"from"`
@@ -174,6 +176,8 @@ type InboxEntry struct {
 	Seq      int64          `json:"seq"`
 	Envelope jsontext.Value `json:"envelope"`
 	Delivery DeliveryID     `json:"-"`
+	// Served is true when the entry was handed out before.
+	Served bool `json:"-"`
 }
 
 // CarrierView is one carrier as readers see it.

@@ -139,14 +139,15 @@ func (d *decider) recordPeer(m *message) {
 	if card != nil {
 		p.Card, p.CardLink, p.CardAt = card.Raw, m.origin.row, d.now
 	}
-	if !m.origin.link {
+	// A message that was parked says where its sender was, not where it is.
+	if !m.origin.link || m.heard.Before(p.LastHeard) {
 		return
 	}
-	if p.Link != m.origin.row || d.dir.stranded(key) {
+	if p.Link != m.origin.row || d.dir.strandedCount(key) > 0 {
 		p.Link = m.origin.row
 		d.located = append(d.located, location{peer: key, link: p.Link})
 	}
-	p.Channel, p.LastHeard = m.env.Channel, d.now
+	p.Channel, p.LastHeard = m.env.Channel, m.heard
 }
 
 // finish completes the list of changes with the rows that were touched.

@@ -21,6 +21,10 @@ const (
 	groupResults   = 4096
 	parkedSweep    = time.Second
 	parkedSweepMax = 256
+	// resultsLinger is how long outcomes of deliveries wait for envelopes to share
+	// their commit with. Nobody waits for an outcome: it costs no sender anything,
+	// and a commit of its own would cost the next envelope the time of a sync.
+	resultsLinger = 5 * time.Millisecond
 	// abandonAfter is how long a stopping gateway keeps trying a group that the
 	// store does not take.
 	abandonAfter = 5 * time.Second
@@ -68,6 +72,9 @@ type committer struct {
 	// stopping ends when the gateway takes nothing more.
 	stopping chan struct{}
 	stopOnce sync.Once
+	// open is a context that ends with the same, by shut.
+	open context.Context
+	shut context.CancelFunc
 	// stoppedAt is set before stopping is closed.
 	stoppedAt time.Time
 	// offering counts those inside offer, so that a stop can wait for them.
@@ -83,7 +90,9 @@ type committer struct {
 }
 
 func newCommitter(g *Gateway) *committer {
+	open, shut := context.WithCancel(context.Background())
 	return &committer{
+		open: open, shut: shut,
 		gateway: g, store: g.store, dir: g.dir, log: g.log, now: g.now,
 		queue:    make(chan item, queueRows),
 		bytes:    semaphore.NewWeighted(queueBytes),
@@ -123,8 +132,8 @@ func (c *committer) offer(ctx context.Context, o *offer) error {
 		return err
 	}
 	defer c.leave()
-	weight := int64(len(o.in.Payload)) + 1
-	if err := c.bytes.Acquire(ctx, weight); err != nil {
+	weight := min(int64(len(o.in.Payload))+1, queueBytes)
+	if err := c.reserve(ctx, weight); err != nil {
 		return err
 	}
 	settle := o.settle
@@ -133,6 +142,24 @@ func (c *committer) offer(ctx context.Context, o *offer) error {
 		settle(s)
 	}
 	return c.push(ctx, item{offer: o}, func() { c.bytes.Release(weight) })
+}
+
+// reserve takes a share of the bytes that may wait, until ctx or the gateway
+// ends.
+func (c *committer) reserve(ctx context.Context, weight int64) error {
+	if c.bytes.TryAcquire(weight) {
+		return nil
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	if err := c.bytes.Acquire(waiting, weight); err != nil {
+		if ctx.Err() == nil {
+			return core.ErrStopping
+		}
+		return err
+	}
+	return nil
 }
 
 func (c *committer) push(ctx context.Context, it item, giveUp func()) error {
@@ -205,6 +232,7 @@ func (c *committer) stop() {
 	c.stopOnce.Do(func() {
 		c.stoppedAt = c.now()
 		close(c.stopping)
+		c.shut()
 	})
 }
 
@@ -223,6 +251,8 @@ func (c *committer) settleAll() {
 func (c *committer) run(quit <-chan struct{}) {
 	sweep := time.NewTicker(parkedSweep)
 	defer sweep.Stop()
+	// linger runs while outcomes wait.
+	var linger <-chan time.Time
 	for {
 		if c.held != (item{}) {
 			c.commit(c.gather(item{}))
@@ -232,7 +262,14 @@ func (c *committer) run(quit <-chan struct{}) {
 		case it := <-c.queue:
 			c.commit(c.gather(it))
 		case <-c.signal:
-			c.commit(c.gather(item{}))
+			if linger == nil {
+				linger = time.After(resultsLinger)
+			}
+		case <-linger:
+			linger = nil
+			if g := c.gather(item{}); !g.empty() {
+				c.commit(g)
+			}
 		case <-sweep.C:
 			c.sweepParked()
 		case <-quit:
@@ -297,6 +334,7 @@ func (c *committer) sweepParked() {
 		return
 	}
 	var delta *parkedCounts
+	var ended []store.Rejection
 	err := c.store.Write(context.Background(), func(ctx context.Context, tx *store.Tx) error {
 		now := c.now()
 		stale, err := tx.StaleParked(ctx, now, parkedSweepMax)
@@ -308,7 +346,7 @@ func (c *committer) sweepParked() {
 			d.unpark(p)
 			d.giveUp(p, parkedTooLong())
 		}
-		delta = d.parkedDelta
+		delta, ended = d.parkedDelta, d.changes.Rejections
 		return tx.Apply(ctx, d.finish())
 	})
 	if err != nil {
@@ -317,6 +355,7 @@ func (c *committer) sweepParked() {
 	}
 	if delta != nil {
 		c.parked.merge(delta)
+		c.gateway.metrics.rejected(ended)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ type offer struct {
 	origin *origin
 	in     core.Inbound
 	size   int64
+	// hash is that of a payload which was dropped because it is too large to be
+	// kept while it waits.
+	hash *[sha256.Size]byte
 	// env is nil when the bytes are no envelope.
 	env *core.Envelope
 	// refusal is what steps 1 to 7 said, nil when they passed.
@@ -74,7 +78,6 @@ type decider struct {
 	receipts []owedReceipt
 	// touched are the works, containers and peers to be written, once each.
 	touched touched
-	echoes  int
 }
 
 type waiting struct {
@@ -118,11 +121,15 @@ func (d *decider) settle(o *offer) core.Settlement {
 	if o.refusal != nil {
 		return d.reject(o, o.refusal)
 	}
-	// The group may have waited for the disk since intake looked at the clock.
-	if stale := o.env.CheckFresh(d.now, d.policy.freshness); stale != nil {
-		return d.reject(o, stale)
+	// The group may have waited for the disk since intake looked at the clock. A
+	// message that was fresh when it reached us stays so, unless it says itself
+	// that its time is over.
+	if o.env.HasExpiry {
+		if stale := o.env.CheckFresh(d.now, d.policy.freshness); stale != nil {
+			return d.reject(o, stale)
+		}
 	}
-	m := &message{env: o.env, origin: o.origin, arrival: o.in.Arrival, address: o.in.Address, wake: d.writtenIn(o)}
+	m := &message{env: o.env, origin: o.origin, arrival: o.in.Arrival, address: o.in.Address, wake: d.writtenIn(o), heard: d.now}
 	outcome, refusal := d.judge(m)
 	if refusal != nil {
 		return d.reject(o, refusal)
@@ -143,10 +150,10 @@ func (d *decider) settleKnown(o *offer) (core.Settlement, bool) {
 	}
 	same := known.Content == o.env.Content
 	if same && o.in.Arrival == core.ArrivalNative && slices.Contains(known.Recipients, o.origin.row) {
-		d.echoes++
 		return core.Settlement{Verdict: core.VerdictCommitted, ID: o.env.ID, Seq: known.Seq, CommittedAt: known.CommittedAt, Echo: true}, true
 	}
-	if o.refusal != nil && o.refusal.Step == core.StepScope {
+	// Who may not speak here learns nothing of what is known here.
+	if !o.fromAllowed {
 		return core.Settlement{}, false
 	}
 	if !same {
@@ -169,6 +176,8 @@ type message struct {
 	address *core.Address
 	// released is true for what was parked before.
 	released bool
+	// heard is when it reached us.
+	heard time.Time
 	// work is the work as it will stand, nil where there is none; opens is true
 	// for its first message.
 	work  *store.Work

@@ -89,6 +89,9 @@ func (d *destination) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var more bool
 		if cursor, more = d.sendPage(ctx, cursor); more {
+			if d.retryDue() {
+				cursor = 0
+			}
 			continue
 		}
 		if d.recoverLink(ctx) || d.idle(ctx) {
@@ -185,9 +188,15 @@ func (d *destination) send(ctx context.Context, p store.Pending) bool {
 // holdUntilLate leaves a message to the next wake of its recipient, unless it is
 // too late for that.
 func (d *destination) holdUntilLate(ctx context.Context, p store.Pending, now time.Time) {
-	if !p.Deadline.IsZero() && !now.Before(p.Deadline) {
-		_ = d.gateway.committer.record(ctx, store.Result{ID: p.ID, State: core.DeliveryExpired, Attempts: p.Attempts}, nil)
+	if p.Deadline.IsZero() || now.Before(p.Deadline) {
+		return
 	}
+	d.setUnderway(p.ID, true)
+	d.sends.Add(1)
+	_ = d.gateway.committer.record(ctx, store.Result{ID: p.ID, State: core.DeliveryExpired, Attempts: p.Attempts}, func() {
+		d.setUnderway(p.ID, false)
+		d.sends.Done()
+	})
 }
 
 // outcome turns what the carrier said into what is stored; nil stores nothing.
@@ -300,6 +309,13 @@ func (d *destination) retryNotBefore(at time.Time) {
 	if d.retryAt.IsZero() || at.Before(d.retryAt) {
 		d.retryAt = at
 	}
+}
+
+// retryDue reports whether a message that was set aside may be tried again.
+func (d *destination) retryDue() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.retryAt.IsZero() && !d.gateway.now().Before(d.retryAt)
 }
 
 func (d *destination) forgetRetries() {

@@ -20,8 +20,6 @@ type recipient struct {
 	own core.Scope
 	// attached and push are of an attached peer.
 	attached, push bool
-	// served is the highest inbox position that was handed out.
-	served int64
 	// pending counts its pending deliveries.
 	pending int64
 }
@@ -75,7 +73,7 @@ func (d *directory) put(row store.RecipientRow, scopes []core.Scope) *recipient 
 	defer d.mu.Unlock()
 	r := d.byID[row.ID]
 	if r == nil {
-		r = &recipient{id: row.ID, Recipient: row.Recipient, pending: row.Pending, served: row.Served}
+		r = &recipient{id: row.ID, Recipient: row.Recipient, pending: row.Pending}
 		d.byID[row.ID] = r
 		if row.Peer != "" {
 			peer := store.PeerKey{WorkspaceID: row.WorkspaceID, Peer: row.Peer}
@@ -125,15 +123,15 @@ func (d *directory) attachedPeer(workspace, channel, peer string) *recipient {
 	return nil
 }
 
-// stranded reports whether something waits for a peer where it is not attached
-// (any more).
-func (d *directory) stranded(peer store.PeerKey) bool {
+// strandedCount counts what waits for a peer where it is not attached (any more).
+func (d *directory) strandedCount(peer store.PeerKey) int64 {
+	var n int64
 	for _, r := range d.peers[peer] {
-		if !r.attached && r.pending > 0 {
-			return true
+		if !r.attached {
+			n += r.pending
 		}
 	}
-	return false
+	return n
 }
 
 // find looks an attached or once attached peer up, under the lock.
@@ -165,14 +163,6 @@ func (d *directory) addPending(deltas map[int64]int64) {
 		if r := d.byID[id]; r != nil {
 			r.pending = max(0, r.pending+n)
 		}
-	}
-}
-
-func (d *directory) setServed(id, position int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r := d.byID[id]; r != nil && position > r.served {
-		r.served = position
 	}
 }
 
@@ -214,7 +204,7 @@ func (d *directory) recount(rows []store.RecipientRow) {
 }
 
 func rowOf(r recipient) store.RecipientRow {
-	return store.RecipientRow{ID: r.id, Recipient: r.Recipient, Attached: r.attached, Push: r.push, Served: r.served, Pending: r.pending}
+	return store.RecipientRow{ID: r.id, Recipient: r.Recipient, Attached: r.attached, Push: r.push, Pending: r.pending}
 }
 
 func (d *directory) carrierOf(id int64) string {
@@ -222,6 +212,15 @@ func (d *directory) carrierOf(id int64) string {
 	defer d.mu.RUnlock()
 	if r := d.byID[id]; r != nil {
 		return r.Carrier
+	}
+	return ""
+}
+
+func (d *directory) nameOf(id int64) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if r := d.byID[id]; r != nil {
+		return r.String()
 	}
 	return ""
 }

@@ -69,8 +69,7 @@ func (d *dispatcher) wake(id int64) {
 	}
 }
 
-// serves reports whether a destination runs for the recipient, and sending
-// whether it has that delivery under way.
+// find gives the destination that runs for the recipient, nil if there is none.
 func (d *dispatcher) find(id int64) *destination {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -52,6 +52,7 @@ type Gateway struct {
 	pins           *pins
 	receiptLimiter *receiptLimiter
 	discovery      *discovery
+	handed         *handed
 
 	// carriers is complete before Run.
 	carriers map[string]*carrier
@@ -92,6 +93,7 @@ func New(o Options) (*Gateway, error) {
 		dir:            newDirectory(),
 		watch:          newWatch(),
 		receiptLimiter: newReceiptLimiter(),
+		handed:         newHanded(),
 		carriers:       map[string]*carrier{},
 	}
 	g.pins = &pins{own: g.policy.peerID, carriers: map[string]core.Pinner{}}

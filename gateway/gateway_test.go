@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -318,21 +319,21 @@ func TestAStopLosesNothingThatWasAcknowledged(t *testing.T) {
 	h.stop()
 	cancel()
 	sending.Wait()
-	acked := 0
+	acked := map[string]bool{}
 	for _, f := range frames {
 		for _, s := range f.Learnt() {
 			if s.Verdict == core.VerdictCommitted {
-				acked++
+				acked[s.ID] = true
 			}
 		}
 	}
 	h.start()
 	h.eventually("everything that was acknowledged comes out", func() bool {
-		seen := map[string]bool{}
+		missing := maps.Clone(acked)
 		for _, o := range h.b.Sent() {
-			seen[o.Envelope.ID] = true
+			delete(missing, o.Envelope.ID)
 		}
-		return len(seen) >= acked
+		return len(missing) == 0
 	})
 }
 

@@ -39,8 +39,11 @@ func (in *intake) examine(frame core.Inbound) *offer {
 	if limit := int64(g.config.Protocol.MaxEnvelopeBytes); o.size > limit {
 		o.refusal = &core.Rejection{
 			Step: core.StepParse, Reason: core.ReasonMalformed, TooLarge: true,
-			Detail: fmt.Sprintf("the envelope has %d bytes and the limit is %d", o.size, limit),
+			// Its size may be that of what was read only.
+			Detail: fmt.Sprintf("the envelope has more than %d bytes, which is the limit", limit),
 		}
+		hash := sha256.Sum256(o.in.Payload)
+		o.hash, o.in.Payload = &hash, nil
 		return o
 	}
 	if o.env, o.refusal = core.Parse(frame.Payload); o.refusal != nil {
@@ -94,13 +97,27 @@ func (in *intake) Detach(ctx context.Context, at core.Attachment) error {
 }
 
 func (in *intake) Acked(ctx context.Context, id core.DeliveryID, ack core.Ack) error {
-	return in.gateway.committer.record(ctx, store.Result{ID: id, State: core.DeliveryAcked, Ack: ack}, nil)
+	return in.gateway.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		known, err := t.tx.HasDelivery(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, fmt.Errorf("delivery %s: %w", id, core.ErrNotFound)
+		}
+		return nil, t.acknowledge(ctx, []core.DeliveryID{id}, ack)
+	})
 }
 
 // rejectionRow is what is kept of a refused frame: never its content.
 func rejectionRow(o *offer, why *core.Rejection, now time.Time) store.Rejection {
+	hash := o.hash
+	if hash == nil {
+		sum := sha256.Sum256(o.in.Payload)
+		hash = &sum
+	}
 	row := store.Rejection{
-		Hash: sha256.Sum256(o.in.Payload), Size: o.size, Carrier: o.origin.name,
+		Hash: *hash, Size: o.size, Carrier: o.origin.name,
 		Reason: why.Reason, Detail: clip(why.Detail, detailMaxLength), At: now,
 	}
 	if o.env != nil {

@@ -64,8 +64,13 @@ func (m *metrics) commit(offers int, took time.Duration) {
 
 func (m *metrics) settled(carrier string, s core.Settlement) {
 	m.offers.WithLabelValues(carrier, verdictLabel(s)).Inc()
-	if s.Rejection != nil {
-		m.rejections.WithLabelValues(carrier, string(s.Rejection.Reason)).Inc()
+}
+
+// rejected counts what the rejection log gained: refused frames, and parked
+// messages that were given up.
+func (m *metrics) rejected(rows []store.Rejection) {
+	for i := range rows {
+		m.rejections.WithLabelValues(rows[i].Carrier, string(rows[i].Reason)).Inc()
 	}
 }
 
@@ -86,12 +91,30 @@ func verdictLabel(s core.Settlement) string {
 	}
 }
 
-func (m *metrics) delivered(dir *directory, r store.Result) {
-	state := string(r.State)
-	if r.State == core.DeliveryPending {
-		state = "retried"
+func (m *metrics) delivered(carrier string, state core.DeliveryState, n int) {
+	label := string(state)
+	if state == core.DeliveryPending {
+		label = "retried"
 	}
-	m.deliveries.WithLabelValues(dir.carrierOf(r.ID.Recipient), state).Inc()
+	m.deliveries.WithLabelValues(carrier, label).Add(float64(n))
+}
+
+// noteResult tells of the outcome of one delivery; one that is given up is told
+// to people too.
+func (g *Gateway) noteResult(r store.Result) {
+	g.metrics.delivered(g.dir.carrierOf(r.ID.Recipient), r.State, 1)
+	if r.State == core.DeliveryDead {
+		g.log.Warn("a delivery is given up; it is a dead letter now", "delivery", r.ID, "recipient", g.dir.nameOf(r.ID.Recipient),
+			"reason", r.Reason, "error", r.LastError)
+	}
+}
+
+// noteEnding tells of deliveries that ended together.
+func (g *Gateway) noteEnding(e endedBatch) {
+	g.metrics.delivered(g.dir.carrierOf(e.recipient), e.state, e.n)
+	if e.state == core.DeliveryDead {
+		g.log.Warn("the oldest deliveries are given up; they are dead letters now", "recipient", g.dir.nameOf(e.recipient), "deliveries", e.n, "reason", e.reason)
+	}
 }
 
 // fleetCollector reads what the carriers and queues say when it is asked.
@@ -101,14 +124,14 @@ var (
 	readyDesc   = prometheus.NewDesc("gateway_carrier_ready", "1 while the carrier is ready.", []string{"carrier"}, nil)
 	droppedDesc = prometheus.NewDesc("gateway_carrier_dropped_total", "Frames that the carrier knows it lost.", []string{"carrier"}, nil)
 	pendingDesc = prometheus.NewDesc("gateway_pending_deliveries", "Deliveries that wait, by carrier.", []string{"carrier"}, nil)
-	parkedDesc  = prometheus.NewDesc("gateway_queue_offers", "Offers that wait for a commit.", nil, nil)
+	queueDesc   = prometheus.NewDesc("gateway_queue_offers", "Offers that wait for a commit.", nil, nil)
 )
 
 func (fleetCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- readyDesc
 	out <- droppedDesc
 	out <- pendingDesc
-	out <- parkedDesc
+	out <- queueDesc
 }
 
 func (f fleetCollector) Collect(out chan<- prometheus.Metric) {
@@ -127,5 +150,5 @@ func (f fleetCollector) Collect(out chan<- prometheus.Metric) {
 	for carrier, n := range pending {
 		out <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(n), carrier)
 	}
-	out <- prometheus.MustNewConstMetric(parkedDesc, prometheus.GaugeValue, float64(len(f.gateway.committer.queue)))
+	out <- prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(len(f.gateway.committer.queue)))
 }

@@ -95,7 +95,7 @@ func (d *decider) admitParked(p *store.Parked) *core.Rejection {
 	if refusal != nil {
 		return refusal
 	}
-	m := &message{env: env, origin: d.origins(p.Carrier), arrival: p.Arrival, address: p.Address, released: p.ID != 0}
+	m := &message{env: env, origin: d.origins(p.Carrier), arrival: p.Arrival, address: p.Address, released: p.ID != 0, heard: p.ReceivedAt}
 	if _, refusal = d.judge(m); refusal != nil {
 		return refusal
 	}

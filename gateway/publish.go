@@ -28,10 +28,14 @@ func (c *committer) publish(g group, t *transaction) {
 		ctl.done <- t.controls[i].err
 	}
 	for _, r := range g.results {
-		c.gateway.metrics.delivered(c.dir, r.result)
+		c.gateway.noteResult(r.result)
 		if r.after != nil {
 			r.after()
 		}
+	}
+	c.gateway.metrics.rejected(t.rejections)
+	for _, e := range t.ended {
+		c.gateway.noteEnding(e)
 	}
 	for id := range t.woken {
 		c.gateway.dispatcher.wake(id)
@@ -39,18 +43,9 @@ func (c *committer) publish(g group, t *transaction) {
 	if t.wakes {
 		c.gateway.runner.poke()
 	}
-	if anyCommitted(t.settlements) || len(g.controls) > 0 {
+	if t.messages > 0 || len(g.controls) > 0 {
 		c.gateway.watch.announce()
 	}
-}
-
-func anyCommitted(settlements []core.Settlement) bool {
-	for _, s := range settlements {
-		if fresh(s) {
-			return true
-		}
-	}
-	return false
 }
 
 // fresh reports whether the settlement took something in that was not there.

@@ -37,8 +37,24 @@ type transaction struct {
 	// woken are the recipients that have something new.
 	woken map[int64]bool
 	rows  []store.RecipientRow
+	// reserved is the last of the positions that were set aside for what waited
+	// for a peer before this group; nextReserved is the next of them.
+	nextReserved, reserved int64
+	// messages counts what history gained, rejections what the log did.
+	messages   int
+	rejections []store.Rejection
+	// ended counts deliveries that ended otherwise than by a result.
+	ended []endedBatch
 	// wakes is true when a wake was admitted.
 	wakes bool
+}
+
+// endedBatch is a number of deliveries to one recipient that ended together.
+type endedBatch struct {
+	recipient int64
+	state     core.DeliveryState
+	reason    string
+	n         int
 }
 
 type controlled struct {
@@ -89,7 +105,7 @@ func (t *transaction) runControls(ctx context.Context, controls []*control) erro
 		}
 		t.controls = append(t.controls, controlled{apply: apply, err: err})
 	}
-	return nil
+	return t.boundQueues(ctx)
 }
 
 func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
@@ -98,6 +114,7 @@ func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
 	if err != nil {
 		return err
 	}
+	t.reservePositions(offers)
 	d := newDecider(c.gateway.policy, c.now(), state, c.dir, t.lastSeq, c.parked)
 	d.origins = c.gateway.origins
 	for _, o := range offers {
@@ -118,6 +135,7 @@ func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
 		t.woken[delivery.ID.Recipient] = true
 	}
 	t.wakes = len(changes.Wakes) > 0
+	t.messages, t.rejections = len(changes.Messages), changes.Rejections
 	t.lastSeq, t.parked = d.lastSeq, d.parkedDelta
 	if err := t.relocate(ctx, d); err != nil {
 		return err
@@ -170,16 +188,58 @@ func (t *transaction) findWaiting(ctx context.Context, d *decider) error {
 	return nil
 }
 
+// reservePositions sets positions aside, before those of the group's own
+// messages, for what waits for peers that the group may hear: it is older, so it
+// goes out first.
+func (t *transaction) reservePositions(offers []*offer) {
+	t.nextReserved = t.lastSeq + 1
+	counted := map[store.PeerKey]bool{}
+	for _, o := range offers {
+		if o.refusal != nil || o.env == nil || !o.origin.link {
+			continue
+		}
+		peer := store.PeerKey{WorkspaceID: o.env.WorkspaceID, Peer: o.env.From}
+		if !counted[peer] {
+			counted[peer] = true
+			t.lastSeq += t.committer.dir.strandedCount(peer)
+		}
+	}
+	t.reserved = t.lastSeq
+}
+
+// relocatedPosition is the place in a link's queue of what had the given place in
+// its peer's.
+func (t *transaction) relocatedPosition(old int64) int64 {
+	switch {
+	case old > t.reserved:
+		// A message of this very group: its own place is right.
+		return old
+	case t.nextReserved <= t.reserved:
+		t.nextReserved++
+		return t.nextReserved - 1
+	default:
+		return t.nextSeq()
+	}
+}
+
 // relocate moves what waited for a peer to the link where it was heard.
 func (t *transaction) relocate(ctx context.Context, d *decider) error {
 	for _, at := range d.located {
-		moved, _, err := t.tx.Relocate(ctx, at.peer, at.link, t.nextSeq)
+		link := t.committer.dir.byID[at.link]
+		moved, err := t.tx.Relocate(ctx, store.Move{
+			Peer: at.peer, To: at.link, Position: t.relocatedPosition,
+			Allowed: func(channel string) bool { return link.allows(at.peer.WorkspaceID, channel, at.peer.Peer) },
+		})
 		if err != nil {
 			return err
 		}
-		if moved > 0 {
-			t.pending[at.link] += int64(moved)
+		for _, id := range moved.Relocated {
+			t.pending[id.Recipient]--
+			t.pending[at.link]++
 			t.woken[at.link] = true
+		}
+		for _, id := range moved.Withdrawn {
+			t.pending[id.Recipient]--
 		}
 	}
 	return nil
@@ -194,13 +254,21 @@ func (t *transaction) boundQueues(ctx context.Context) error {
 		if over <= 0 {
 			continue
 		}
-		n, err := t.tx.DropOldest(ctx, id, int(over), "outbox full", t.committer.now())
+		n, err := t.tx.DropOldest(ctx, id, int(over), store.OutboxFull, t.committer.now())
 		if err != nil {
 			return err
 		}
-		t.pending[id] -= int64(n)
+		t.end(id, core.DeliveryDead, store.OutboxFull, n)
 	}
 	return nil
+}
+
+// end notes deliveries that ended otherwise than by a result.
+func (t *transaction) end(recipient int64, state core.DeliveryState, reason string, n int) {
+	if n > 0 {
+		t.pending[recipient] -= int64(n)
+		t.ended = append(t.ended, endedBatch{recipient: recipient, state: state, reason: reason, n: n})
+	}
 }
 
 // acknowledge records the same acknowledgement for several deliveries.
@@ -211,7 +279,7 @@ func (t *transaction) acknowledge(ctx context.Context, ids []core.DeliveryID, ac
 	changes := &store.Changes{Now: t.committer.now()}
 	for _, id := range ids {
 		changes.Results = append(changes.Results, store.Result{ID: id, State: core.DeliveryAcked, Attempts: 1, Ack: ack})
-		t.pending[id.Recipient]--
+		t.end(id.Recipient, core.DeliveryAcked, "", 1)
 	}
 	return t.tx.Apply(ctx, changes)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/compozy-gateway/gateway/core"
 	"github.com/compozy-gateway/gateway/store"
 )
 
@@ -57,9 +58,11 @@ func (g *Gateway) expireUnclaimed(ctx context.Context) {
 			if r.pending == 0 || g.dispatcher.find(r.id) != nil {
 				continue
 			}
-			if _, err := t.tx.ExpirePending(ctx, r.id, now, expireRows); err != nil {
+			n, err := t.tx.ExpirePending(ctx, r.id, now, expireRows)
+			if err != nil {
 				return nil, err
 			}
+			t.end(r.id, core.DeliveryExpired, "", n)
 		}
 		rows, err := t.tx.PendingCounts(ctx)
 		if err != nil {

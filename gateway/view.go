@@ -73,6 +73,8 @@ func (v *View) Inspect(ctx context.Context, workspace, id string) (*core.Inspect
 	if !v.allowed(workspace, found.Channel) {
 		return nil, core.ErrNotFound
 	}
+	found.Receipts = slices.DeleteFunc(found.Receipts, func(r core.ReceiptView) bool { return !v.allowed(workspace, r.Channel) })
+	found.Receipts = slices.DeleteFunc(found.Receipts, func(r core.ReceiptView) bool { return !v.allowed(workspace, r.Channel) })
 	v.gateway.markSending(found)
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 // so these have their types.
 type fields struct {
 	ID        string         `json:"id"`
+	Channel   string         `json:"channel"`
 	From      string         `json:"from"`
 	ExpiresAt *int64         `json:"expires_at"`
 	Body      jsontext.Value `json:"body"`

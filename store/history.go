@@ -116,12 +116,12 @@ func (s *Store) MessagesAfter(ctx context.Context, workspace, channel string, af
 }
 
 // SeqRange tells what history retains without a hole: every message with a seq
-// from oldest to newest. Older ones may be retained one by one, because a
+// from oldest to newest, the last number that was ever used. Older ones may be retained one by one, because a
 // delivery still waits. When nothing is retained oldest is newest + 1.
 func (s *Store) SeqRange(ctx context.Context) (oldest, newest int64, err error) {
 	err = s.readers.DB.QueryRowContext(ctx,
 		"SELECT COALESCE((SELECT MIN(seq) FROM messages WHERE seq > g.pruned_through), MAX(g.last_seq, g.pruned_through) + 1),"+
-			" COALESCE((SELECT MAX(seq) FROM messages), MAX(g.last_seq, g.pruned_through)) FROM gateway g").Scan(&oldest, &newest)
+			" MAX(g.last_seq, g.pruned_through) FROM gateway g").Scan(&oldest, &newest)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the range of history: %w", err)
 	}

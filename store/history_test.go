@@ -231,7 +231,7 @@ func TestInspectShowsAcksAndReceiptsSideBySide(t *testing.T) {
 		d[1].State != core.DeliveryPending || d[1].Ack != nil {
 		t.Errorf("deliveries: %+v", d)
 	}
-	want := core.ReceiptView{Seq: 2, ID: "r1", From: "b.two", Status: core.ReceiptRejected, ReasonCode: "busy"}
+	want := core.ReceiptView{Channel: testChannel, Seq: 2, ID: "r1", From: "b.two", Status: core.ReceiptRejected, ReasonCode: "busy"}
 	if r := found.Receipts; len(r) != 2 || r[0] != want || r[1].ID != "r4" {
 		t.Errorf("receipts: %+v", r)
 	}

@@ -52,9 +52,7 @@ func inspectParked(ctx context.Context, db bun.IDB, workspace, id string) (*core
 			Wakes: []core.WakeView{}, Skips: []core.SkipView{}, Participations: map[string]core.Participation{},
 			Parties: [2]string{p.From, p.To},
 		}
-		if p.Address != nil {
-			found.Channel = p.Address.Channel
-		}
+		found.Channel = readFields(p.Payload).Channel
 		return nil
 	}, "SELECT "+parkedColumns+" WHERE ws.name = ? AND p.message_id = ?", workspace, id)
 	if err == nil && found == nil {
@@ -138,14 +136,14 @@ func inspectReceipts(ctx context.Context, db bun.IDB, workspace, id string, cont
 	err := scanRows(ctx, db, func(rows *sql.Rows) error {
 		var r core.ReceiptView
 		var payload []byte
-		if err := rows.Scan(&r.Seq, &payload); err != nil {
+		if err := rows.Scan(&r.Seq, &r.Channel, &payload); err != nil {
 			return err
 		}
 		f, body := readReceipt(payload)
 		r.ID, r.From, r.Status, r.ReasonCode, r.Detail = f.ID, f.From, body.Status, body.ReasonCode, body.Detail
 		receipts = append(receipts, r)
 		return nil
-	}, "SELECT m.seq, m.payload FROM messages m JOIN channels ch ON ch.id = m.channel_id"+
+	}, "SELECT m.seq, ch.name, m.payload FROM messages m JOIN channels ch ON ch.id = m.channel_id"+
 		" JOIN workspaces ws ON ws.id = ch.workspace_id LEFT JOIN containers c ON c.id = m.container_id"+
 		" WHERE m.for_id = ? AND ws.name = ? AND (m.container_id = ? OR c.surface IS NOT 2) ORDER BY m.seq LIMIT ?",
 		id, workspace, container, maxReceipts)

@@ -36,7 +36,6 @@ type recipientModel struct {
 	Peer      string
 	Attached  int64
 	Push      int64
-	Served    int64
 	Pending   int64 `bun:",scanonly"`
 }
 
@@ -46,7 +45,7 @@ func (m *recipientModel) row() RecipientRow {
 		Recipient: core.Recipient{
 			Carrier: m.Carrier, Link: m.Link, WorkspaceID: m.Workspace, Channel: m.Channel, Peer: m.Peer,
 		},
-		Attached: m.Attached != 0, Push: m.Push != 0, Served: m.Served, Pending: m.Pending,
+		Attached: m.Attached != 0, Push: m.Push != 0, Pending: m.Pending,
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *Store) Inbox(ctx context.Context, recipient, after int64, limit, maxByt
 	err := scanUntil(ctx, s.readers, func(rows *sql.Rows) (bool, error) {
 		e := core.InboxEntry{Delivery: core.DeliveryID{Recipient: recipient}}
 		var payload []byte
-		if err := rows.Scan(&e.Seq, &e.Position, &payload); err != nil {
+		if err := rows.Scan(&e.Seq, &e.Position, &e.Served, &payload); err != nil {
 			return false, err
 		}
 		if bytes += len(payload); bytes > maxBytes && len(list) > 0 {
@@ -83,7 +83,7 @@ func (s *Store) Inbox(ctx context.Context, recipient, after int64, limit, maxByt
 		e.Delivery.Seq, e.Envelope = e.Seq, payload
 		list = append(list, e)
 		return true, nil
-	}, "SELECT d.seq, d.position, m.payload FROM deliveries d CROSS JOIN messages m ON m.seq = d.seq"+
+	}, "SELECT d.seq, d.position, d.attempts > 0, m.payload FROM deliveries d CROSS JOIN messages m ON m.seq = d.seq"+
 		" WHERE d.recipient_id = ? AND d.state = 0 AND d.position > ? AND (d.deadline = 0 OR d.deadline > ?)"+
 		" ORDER BY d.position LIMIT ?", recipient, after, millis(now), limit)
 	if err != nil {
@@ -92,19 +92,45 @@ func (s *Store) Inbox(ctx context.Context, recipient, after int64, limit, maxByt
 	return list, nil
 }
 
-// PendingThrough lists the recipient's pending deliveries up to the position.
-func (tx *Tx) PendingThrough(ctx context.Context, recipient, position int64) ([]core.DeliveryID, error) {
+// MarkServed records that entries of an inbox were handed out.
+func (tx *Tx) MarkServed(ctx context.Context, ids []core.DeliveryID) error {
+	args := make([]any, 0, 2*len(ids))
+	for _, id := range ids {
+		args = append(args, id.Seq, id.Recipient)
+	}
+	if _, err := tx.exec(ctx, bulk{
+		head: "UPDATE deliveries SET attempts = max(attempts, 1) WHERE state = 0 AND (seq, recipient_id) IN (VALUES ", tail: ")", columns: 2,
+	}, args); err != nil {
+		return fmt.Errorf("record what was served: %w", err)
+	}
+	return nil
+}
+
+// ServedThrough lists the recipient's pending deliveries up to the position that
+// were handed out.
+func (tx *Tx) ServedThrough(ctx context.Context, recipient, position int64) ([]core.DeliveryID, error) {
 	var list []core.DeliveryID
 	err := tx.each(ctx, func(rows *sql.Rows) error {
 		id := core.DeliveryID{Recipient: recipient}
 		err := rows.Scan(&id.Seq)
 		list = append(list, id)
 		return err
-	}, "SELECT seq FROM deliveries WHERE recipient_id = ? AND state = 0 AND position <= ? ORDER BY position", recipient, position)
+	}, "SELECT seq FROM deliveries WHERE recipient_id = ? AND state = 0 AND position <= ? AND attempts > 0 ORDER BY position", recipient, position)
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}
 	return list, nil
+}
+
+// HasDelivery reports whether the delivery exists, however it stands.
+func (tx *Tx) HasDelivery(ctx context.Context, id core.DeliveryID) (bool, error) {
+	var n int
+	err := tx.each(ctx, func(rows *sql.Rows) error { return rows.Scan(&n) },
+		"SELECT COUNT(*) FROM deliveries WHERE seq = ? AND recipient_id = ?", id.Seq, id.Recipient)
+	if err != nil {
+		return false, fmt.Errorf("find delivery %s: %w", id, err)
+	}
+	return n > 0, nil
 }
 
 // DropOldest gives up the n oldest pending deliveries of the recipient for the

@@ -196,20 +196,21 @@ func TestAnInboxServesWhatCanStillBeDelivered(t *testing.T) {
 		t.Fatalf("entry: %+v", e)
 	}
 	write(t, s, func(ctx context.Context, tx *Tx) error {
-		if err := tx.Served(ctx, row.ID, 3); err != nil {
+		if err := tx.MarkServed(ctx, []core.DeliveryID{entries[1].Delivery}); err != nil {
 			return err
 		}
-		if err := tx.Served(ctx, row.ID, 1); err != nil {
+		before, err := tx.ServedThrough(ctx, row.ID, 2)
+		if err != nil {
 			return err
 		}
-		ids, err := tx.PendingThrough(ctx, row.ID, 2)
-		if len(ids) != 2 || ids[0].Seq != 1 || ids[1].Seq != 2 {
-			t.Errorf("pending through 2: %v", ids)
+		ids, err := tx.ServedThrough(ctx, row.ID, 99)
+		if len(before) != 0 || len(ids) != 1 || ids[0].Seq != 3 {
+			t.Errorf("served through 2: %v, through the end: %v", before, ids)
 		}
 		return err
 	})
 	rows, err := s.Recipients(t.Context())
-	if err != nil || len(rows) != 1 || rows[0].Served != 3 || rows[0].Pending != 3 || !rows[0].Attached || rows[0].Push || rows[0].Recipient != peer {
+	if err != nil || len(rows) != 1 || rows[0].Pending != 3 || !rows[0].Attached || rows[0].Push || rows[0].Recipient != peer {
 		t.Fatalf("recipients: %+v, %v", rows, err)
 	}
 }
@@ -339,14 +340,22 @@ func TestWaitingRoomMessagesFollowThePeerToItsLink(t *testing.T) {
 
 	position := int64(6)
 	write(t, s, func(ctx context.Context, tx *Tx) error {
-		moved, ignored, err := tx.Relocate(ctx, PeerKey{testWorkspace, "b.two"}, mqtt, func() int64 { position++; return position })
-		if moved != 3 || ignored != 1 {
-			t.Errorf("moved %d, ignored %d", moved, ignored)
+		none, err := tx.Relocate(ctx, Move{Peer: PeerKey{testWorkspace, "b.two"}, To: nats, Allowed: func(string) bool { return false }})
+		if err != nil || len(none.Relocated) != 0 || len(none.Withdrawn) != 1 {
+			t.Errorf("moved %+v, %v to where nothing may go", none, err)
+		}
+		moved, err := tx.Relocate(ctx, Move{
+			Peer: PeerKey{testWorkspace, "b.two"}, To: mqtt,
+			Allowed:  func(channel string) bool { return channel == testChannel },
+			Position: func(int64) int64 { position++; return position },
+		})
+		if len(moved.Relocated) != 2 || len(moved.Withdrawn) != 1 || moved.Relocated[0].Recipient != absent {
+			t.Errorf("moved %+v", moved)
 		}
 		return err
 	})
 	page := pending(t, s, mqtt)
-	if !slices.Equal(seqs(page), []int64{1, 3, 4}) || page[0].Position != 7 || page[2].Position != 9 || page[0].To != "b.two" {
+	if !slices.Equal(seqs(page), []int64{1, 3}) || page[0].Position != 7 || page[1].Position != 8 || page[0].To != "b.two" {
 		t.Fatalf("moved: %+v", page)
 	}
 	if got := seqs(pending(t, s, absent)); !slices.Equal(got, []int64{5}) {
@@ -360,7 +369,7 @@ func TestWaitingRoomMessagesFollowThePeerToItsLink(t *testing.T) {
 		found.Decisions[0] != (core.Decision{Recipient: "peer:b.two", Decision: "ignore", Reason: core.IgnoreOrigin}) {
 		t.Fatalf("heard at the origin: %+v, %v", found, err)
 	}
-	if last, err := s.LastSeq(t.Context()); err != nil || last != 9 {
+	if last, err := s.LastSeq(t.Context()); err != nil || last != 8 {
 		t.Fatalf("last number used: %d, %v", last, err)
 	}
 	// While the peer is attached it is not moved.
@@ -368,9 +377,9 @@ func TestWaitingRoomMessagesFollowThePeerToItsLink(t *testing.T) {
 		if _, err := tx.Attach(ctx, core.Recipient{Carrier: "http", WorkspaceID: "ws-2", Channel: testChannel, Peer: "b.two"}, false); err != nil {
 			return err
 		}
-		moved, ignored, err := tx.Relocate(ctx, PeerKey{"ws-2", "b.two"}, nats, func() int64 { position++; return position })
-		if moved+ignored != 0 {
-			t.Errorf("moved %d and ignored %d of an attached peer", moved, ignored)
+		moved, err := tx.Relocate(ctx, Move{Peer: PeerKey{"ws-2", "b.two"}, To: nats, Allowed: func(string) bool { return true }})
+		if len(moved.Relocated)+len(moved.Withdrawn) != 0 {
+			t.Errorf("moved %+v of an attached peer", moved)
 		}
 		return err
 	})

@@ -35,7 +35,7 @@ func (tx *Tx) PendingCounts(ctx context.Context) ([]RecipientRow, error) {
 
 func selectRecipients(db bun.IDB, into *[]recipientModel) *bun.SelectQuery {
 	return db.NewSelect().Model(into).
-		Column("id", "carrier", "link", "workspace", "channel", "peer", "attached", "push", "served").
+		Column("id", "carrier", "link", "workspace", "channel", "peer", "attached", "push").
 		ColumnExpr("(SELECT COUNT(*) FROM deliveries AS d WHERE d.recipient_id = r.id AND d.state = 0) AS pending")
 }
 
@@ -90,14 +90,6 @@ func (tx *Tx) recipient(ctx context.Context, r core.Recipient) (RecipientRow, er
 func (tx *Tx) Detach(ctx context.Context, id int64) error {
 	if _, err := tx.run(ctx, "UPDATE recipients SET attached = 0 WHERE id = ?", id); err != nil {
 		return fmt.Errorf("detach: %w", err)
-	}
-	return nil
-}
-
-// Served records that the inbox was served up to the position.
-func (tx *Tx) Served(ctx context.Context, recipient, position int64) error {
-	if _, err := tx.run(ctx, "UPDATE recipients SET served = max(served, ?) WHERE id = ?", position, recipient); err != nil {
-		return fmt.Errorf("record what was served: %w", err)
 	}
 	return nil
 }

@@ -8,9 +8,31 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
+// Move says how what waits for a peer goes to a link.
+type Move struct {
+	Peer PeerKey
+	// To is the recipient id of the link.
+	To int64
+	// Allowed reports whether messages of the channel may go out there. What may
+	// not keeps waiting.
+	Allowed func(channel string) bool
+	// Position gives the place in the link's queue to what had the given one in
+	// the peer's.
+	Position func(old int64) int64
+}
+
+// Moved tells what a Move did, by the ids that the deliveries had before.
+type Moved struct {
+	Relocated []core.DeliveryID
+	// Withdrawn had reached the peer without us.
+	Withdrawn []core.DeliveryID
+}
+
 // stranded is a delivery that waits for a peer that is attached nowhere.
 type stranded struct {
 	id       core.DeliveryID
+	channel  string
+	position int64
 	arrival  core.Arrival
 	carrier  string
 	delivers bool
@@ -20,35 +42,40 @@ type stranded struct {
 // channels concerned, to the link on which it was heard (section 5 of
 // docs/protocol.md, direct rooms). What had arrived natively on that very link
 // reached the peer without us: its delivery becomes an ignore decision of
-// reason origin. The results count both.
-func (tx *Tx) Relocate(ctx context.Context, peer PeerKey, to int64, nextPosition func() int64) (moved, ignored int, err error) {
-	waiting, err := tx.stranded(ctx, peer, to)
+// reason origin.
+func (tx *Tx) Relocate(ctx context.Context, m Move) (Moved, error) {
+	var done Moved
+	waiting, err := tx.stranded(ctx, m.Peer, m.To)
 	if err != nil || len(waiting) == 0 {
-		return 0, 0, err
+		return done, err
 	}
 	var link struct{ carrier, name string }
-	if err := tx.tx.Tx.QueryRowContext(ctx, "SELECT carrier, link FROM recipients WHERE id = ?", to).
+	if err := tx.tx.Tx.QueryRowContext(ctx, "SELECT carrier, link FROM recipients WHERE id = ?", m.To).
 		Scan(&link.carrier, &link.name); err != nil {
-		return 0, 0, notFound("find the link", err)
+		return done, notFound("find the link", err)
 	}
 	var last int64
 	for _, w := range waiting {
 		atOrigin := w.arrival == core.ArrivalNative && link.name == "" && w.carrier == link.carrier
 		if atOrigin || w.delivers {
 			if err := tx.withdraw(ctx, w.id, atOrigin); err != nil {
-				return moved, ignored, err
+				return done, err
 			}
-			ignored++
+			done.Withdrawn = append(done.Withdrawn, w.id)
 			continue
 		}
-		last = nextPosition()
-		if _, err := tx.run(ctx, "UPDATE deliveries SET recipient_id = ?, position = ? WHERE seq = ? AND recipient_id = ?",
-			to, last, w.id.Seq, w.id.Recipient); err != nil {
-			return moved, ignored, fmt.Errorf("relocate delivery %s: %w", w.id, err)
+		if !m.Allowed(w.channel) {
+			continue
 		}
-		moved++
+		position := m.Position(w.position)
+		last = max(last, position)
+		if _, err := tx.run(ctx, "UPDATE deliveries SET recipient_id = ?, position = ? WHERE seq = ? AND recipient_id = ?",
+			m.To, position, w.id.Seq, w.id.Recipient); err != nil {
+			return done, fmt.Errorf("relocate delivery %s: %w", w.id, err)
+		}
+		done.Relocated = append(done.Relocated, w.id)
 	}
-	return moved, ignored, tx.used(ctx, last)
+	return done, tx.used(ctx, last)
 }
 
 // stranded lists, in order, the direct-room deliveries that wait for the peer.
@@ -56,10 +83,10 @@ func (tx *Tx) stranded(ctx context.Context, peer PeerKey, to int64) ([]stranded,
 	var list []stranded
 	err := tx.each(ctx, func(rows *sql.Rows) error {
 		var w stranded
-		err := rows.Scan(&w.id.Seq, &w.id.Recipient, &w.arrival, &w.carrier, &w.delivers)
+		err := rows.Scan(&w.id.Seq, &w.id.Recipient, &w.position, &w.channel, &w.arrival, &w.carrier, &w.delivers)
 		list = append(list, w)
 		return err
-	}, "SELECT d.seq, d.recipient_id, m.arrival, n.name,"+
+	}, "SELECT d.seq, d.recipient_id, d.position, r.channel, m.arrival, n.name,"+
 		" EXISTS (SELECT 1 FROM deliveries o WHERE o.seq = d.seq AND o.recipient_id = ?)"+
 		" FROM recipients r CROSS JOIN deliveries d ON d.recipient_id = r.id AND d.state = 0 AND d.direct = 1"+
 		" CROSS JOIN messages m ON m.seq = d.seq JOIN names n ON n.id = m.carrier_id"+

@@ -252,8 +252,6 @@ type RecipientRow struct {
 	// Attached is true while an attached peer is attached.
 	Attached bool
 	Push     bool
-	// Served is the highest inbox position that was served.
-	Served int64
 	// Pending counts its pending deliveries.
 	Pending int64
 }

@@ -98,9 +98,7 @@ CREATE TABLE IF NOT EXISTS recipients (
   channel      TEXT    NOT NULL,
   peer         TEXT    NOT NULL,
   attached     INTEGER NOT NULL DEFAULT 0,
-  push         INTEGER NOT NULL DEFAULT 0,
-  -- The highest inbox position that was served.
-  served       INTEGER NOT NULL DEFAULT 0
+  push         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 --bun:split
