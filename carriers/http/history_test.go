@@ -144,6 +144,34 @@ func TestInspectionShowsEverythingSideBySide(t *testing.T) {
 	}
 }
 
+func TestAnInspectionKeepsToTheChannelsOfTheToken(t *testing.T) {
+	s := tokenSite(t)
+	s.mem.inspections["parked"] = &core.Inspection{Envelope: []byte(`{}`), Parked: true, Channel: testCh, Parties: [2]string{"ada", "bob"}}
+	s.mem.inspections["m1"] = &core.Inspection{Envelope: []byte(`{}`), Channel: testCh, Receipts: []core.ReceiptView{
+		{ID: "r-here", Channel: testCh}, {ID: "r-elsewhere", Channel: "other", Detail: "of another channel"},
+	}}
+	for _, c := range []struct {
+		who, path string
+		want      int
+	}{
+		{"ada", "parked?peer=ada", 200},
+		{"ada", "parked", 404},
+		{"team", "parked?peer=anna", 404},
+		{"admin", "parked", 200},
+	} {
+		if r := s.get("/v0/workspaces/ws-1/messages/"+c.path, as(c.who)...); r.status != c.want {
+			t.Errorf("%s by %s is answered %d, want %d", c.path, c.who, r.status, c.want)
+		}
+	}
+	r := s.get("/v0/workspaces/ws-1/messages/m1", as("ada")...)
+	if body := string(r.body); !strings.Contains(body, "r-here") || strings.Contains(body, "elsewhere") || strings.Contains(body, "of another") {
+		t.Errorf("ada sees %s", body)
+	}
+	if r := s.get("/v0/workspaces/ws-1/messages/m1", as("admin")...); !strings.Contains(string(r.body), "r-elsewhere") {
+		t.Errorf("the admin sees %s", r.body)
+	}
+}
+
 func TestWhatOnlyTwoPartiesMayReadDoesNotExistForOthers(t *testing.T) {
 	prepare := func(s *site) {
 		s.mem.inspections["m1"] = &core.Inspection{Envelope: []byte(`{}`), Channel: testCh, Parties: [2]string{"ada", "bob"}}

@@ -51,7 +51,7 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	}
 	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
 	tail := encode(inspectionTail{
-		list(m.Decisions), list(m.Deliveries), list(m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
+		list(m.Decisions), list(m.Deliveries), r.caller.receipts(ws, m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
 	})
 	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
 	body = append(body, head[:len(head)-len("}\n")]...)
@@ -60,6 +60,18 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	body = append(body, ',')
 	body = append(body, tail[len("{"):]...)
 	return writeBody(w, nethttp.StatusOK, typeJSON, body)
+}
+
+// receipts are those in channels that the caller may see: anybody may send one
+// about any message, from anywhere.
+func (c *caller) receipts(workspace string, all []core.ReceiptView) []core.ReceiptView {
+	seen := make([]core.ReceiptView, 0, len(all))
+	for _, r := range all {
+		if c.seesChannel(workspace, r.Channel) {
+			seen = append(seen, r)
+		}
+	}
+	return seen
 }
 
 // wakes is what the caller may see of the wakes of a message. A wake may have

@@ -112,3 +112,36 @@ func TestAClientThatHangsUpIsNoErrorOfOurs(t *testing.T) {
 		t.Errorf("the log says\n%s", logs)
 	}
 }
+
+func TestWhatNeverBecomesARequestIsRefusedAsTheDocsSay(t *testing.T) {
+	s := start(t)
+	for name, c := range map[string]struct {
+		request string
+		want    int
+		problem bool
+	}{
+		"no HTTP":                   {"hello\r\n\r\n", 400, false},
+		"a bad escape":              {"GET /v0/workspaces/%zz/peers HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, false},
+		"no Host":                   {"GET /healthz HTTP/1.1\r\n\r\n", 400, false},
+		"two lengths":               {"POST /v0/envelopes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, false},
+		"a header that is too long": {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n", 431, false},
+		"an expectation":            {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: more\r\n\r\n", 417, false},
+		"an unknown coding":         {"POST /v0/envelopes HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501, false},
+		"all options":               {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, true},
+		"a tunnel":                  {"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, true},
+		"an unknown method":         {"BREW /v0/carriers HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := s.dial()
+			fmt.Fprint(conn, c.request)
+			resp, err := nethttp.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != c.want || (resp.Header.Get("Content-Type") == typeProblem) != c.problem {
+				t.Errorf("answered %d as %q", resp.StatusCode, resp.Header.Get("Content-Type"))
+			}
+		})
+	}
+}

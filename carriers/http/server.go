@@ -56,7 +56,9 @@ func (s *server) serve(l net.Listener, tlsConfig *tls.Config) error {
 		ReadHeaderTimeout: s.cfg.ReadHeaderTimeout,
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.host.Logger.Handler(), slog.LevelDebug),
+		// OPTIONS * is no call of ours either.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.host.Logger.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() {
