@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/compozy-gateway/gateway/carriers/carriertest"
 	"github.com/compozy-gateway/gateway/core"
@@ -141,6 +142,8 @@ func (far *farSide) stall(on bool) {
 	}
 }
 
+// cut ends every agent and returns when none takes a line any more, or after the
+// patience of the suite: the check then sees that the link is not cut.
 func (far *farSide) cut() {
 	status := 1
 	for _, p := range far.puppets {
@@ -150,6 +153,12 @@ func (far *farSide) cut() {
 			_ = json.NewEncoder(p.conn).Encode(order{Exit: &status})
 		}
 		p.mu.Unlock()
+	}
+	deadline := time.Now().Add(patience)
+	for _, p := range far.puppets {
+		for p.connected() && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

@@ -356,3 +356,9 @@ func floodMain() int {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }
+
+func (p *puppet) connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn != nil
+}
