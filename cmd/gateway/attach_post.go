@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"sync"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
 	"github.com/compozy-gateway/gateway/core"
@@ -25,13 +28,19 @@ type inputLine struct {
 	err  error
 }
 
-// readLines reads stdin until it ends, and closes the channel then. A read that
-// blocks cannot be interrupted: when ctx ends first, the reader ends with the
-// next line, or with the process.
-func readLines(ctx context.Context, stdin io.Reader) <-chan inputLine {
-	lines := make(chan inputLine, queuedLines)
+// readLines reads stdin until it ends, and closes both channels then; ended is
+// closed from the start when stdin is a file, which cannot grow into more than
+// what is to be sent. A read that blocks cannot be interrupted: when ctx ends
+// first, the reader ends with the next line, or with the process.
+func readLines(ctx context.Context, stdin io.Reader) (lines <-chan inputLine, ended <-chan struct{}) {
+	queue, end := make(chan inputLine, queuedLines), make(chan struct{})
+	over := sync.OnceFunc(func() { close(end) })
+	if isFile(stdin) {
+		over()
+	}
 	go func() {
-		defer close(lines)
+		defer close(queue)
+		defer over()
 		reader := newLineReader(stdin)
 		for {
 			text, err := reader.next()
@@ -39,7 +48,7 @@ func readLines(ctx context.Context, stdin io.Reader) <-chan inputLine {
 				return
 			}
 			select {
-			case lines <- inputLine{text, err}:
+			case queue <- inputLine{text, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -48,7 +57,18 @@ func readLines(ctx context.Context, stdin io.Reader) <-chan inputLine {
 			}
 		}
 	}()
-	return lines
+	return queue, end
+}
+
+// isFile reports whether a reader is a regular file: its end is there already,
+// though it has not been read yet.
+func isFile(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // post sends the lines of stdin in order until there are no more. Lines that
@@ -102,8 +122,8 @@ func (a *attachment) collect(ctx context.Context, lines <-chan inputLine) (batch
 	return batch, true, nil
 }
 
-// envelope sorts out what is no envelope: noise and control lines are logged, a
-// line that is too long is refused here.
+// envelope sorts out what is not to be sent: noise and control lines are logged, a
+// line that is too long or speaks for somebody else is refused here.
 func (a *attachment) envelope(line inputLine) ([]byte, error) {
 	switch {
 	case errors.Is(line.err, errLineTooLong):
@@ -118,7 +138,28 @@ func (a *attachment) envelope(line inputLine) ([]byte, error) {
 		a.logger.Info("a line of stdin is no envelope", "bytes", len(line.text))
 		return nil, nil
 	}
+	if id, from := speaker(line.text); from != "" && from != a.seat.Peer {
+		return nil, a.answer(client.Result{
+			Status: http.StatusForbidden, ID: id, ReasonCode: string(core.ReasonNotTarget),
+			Detail: fmt.Sprintf("from is %s, but this process is attached as %s", printable(from), a.seat.Peer),
+		})
+	}
 	return line.text, nil
+}
+
+// speaker reads who speaks in an envelope; it is empty where that cannot be read,
+// which is the gateway's to judge.
+func speaker(line []byte) (id, from string) {
+	var envelope struct {
+		ID   any `json:"id"`
+		From any `json:"from"`
+	}
+	if json.Unmarshal(line, &envelope) != nil {
+		return "", ""
+	}
+	id, _ = envelope.ID.(string)
+	from, _ = envelope.From.(string)
+	return id, from
 }
 
 // isControl reports whether a line is about the carrier: an object with the
@@ -149,6 +190,7 @@ func (a *attachment) postBatch(ctx context.Context, batch [][]byte) error {
 				return errors.New("the gateway answered more lines than it was sent")
 			}
 			batch = batch[1:]
+			a.progressed()
 			return a.answer(r)
 		})
 		if err == nil && len(batch) > 0 {
