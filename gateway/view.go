@@ -102,12 +102,29 @@ func (v *View) Threads(ctx context.Context, workspace string, limit int, visible
 	})
 }
 
-// Peers lists the peers of a workspace and where they are.
+// Peers lists the peers of a workspace and where they are, as far as the
+// carrier's scopes take those channels in.
 func (v *View) Peers(ctx context.Context, workspace string) ([]core.PeerView, error) {
 	if !v.allowed(workspace, "") {
 		return nil, nil
 	}
-	return v.gateway.store.Peers(ctx, workspace)
+	all, err := v.gateway.store.Peers(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	seen := make([]core.PeerView, 0, len(all))
+	for _, p := range all {
+		p.Attached = slices.DeleteFunc(p.Attached, func(channel string) bool { return !v.allowed(workspace, channel) })
+		// One that was heard in no channel is for those who see them all.
+		heard := v.inScope(func(s core.Scope) bool { s.Peers = nil; return s.Allows(workspace, p.Channel, "") })
+		if !heard {
+			p.Carrier, p.Channel, p.LastHeard = "", "", nil
+		}
+		if heard || len(p.Attached) > 0 {
+			seen = append(seen, p)
+		}
+	}
+	return seen, nil
 }
 
 // SeqRange is the oldest and the newest seq that history retains.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -40,5 +41,33 @@ func TestAPeerIsSpokenForWhereScopesAndPinsOfEveryCarrierAllowIt(t *testing.T) {
 	}
 	if err := h.b.Detach(h.context(), rex); err != nil {
 		t.Errorf("its owner cannot detach it: %v", err)
+	}
+}
+
+func TestListsKeepToTheChannelsOfTheCarrier(t *testing.T) {
+	h := newHouse(t, func(c *Config) { c.Scopes = Scopes{"b": {{Channels: []string{"lab"}}}} })
+	h.start()
+	h.take(h.a.Native(h.say()))
+	h.take(h.a.Native(bytes.ReplaceAll(h.say(), []byte(`"ops"`), []byte(`"lab"`))))
+	h.take(h.a.Native(h.say()))
+	for _, at := range []core.Attachment{
+		{WorkspaceID: "ws", Channel: "ops", Peer: "bob"},
+		{WorkspaceID: "ws", Channel: "ops", Peer: "dan"}, {WorkspaceID: "ws", Channel: "lab", Peer: "dan"},
+	} {
+		if err := h.a.Attach(h.context(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peers, err := h.View("b").Peers(t.Context(), "ws")
+	if err != nil || len(peers) != 1 || peers[0].Peer != "dan" || len(peers[0].Attached) != 1 || peers[0].Attached[0] != "lab" {
+		t.Errorf("peers %+v, %v", peers, err)
+	}
+	if peers, err = h.View("a").Peers(t.Context(), "ws"); err != nil || len(peers) != 3 {
+		t.Errorf("without bounds: peers %+v, %v", peers, err)
+	}
+	everything := func(string) bool { return true }
+	threads, err := h.View("b").Threads(t.Context(), "ws", 1, everything)
+	if err != nil || len(threads) != 1 || threads[0].Channel != "lab" {
+		t.Errorf("threads %+v, %v", threads, err)
 	}
 }
