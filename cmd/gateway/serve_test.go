@@ -131,7 +131,7 @@ func serveGatewayIn(t *testing.T, environ []string, dir string) *served {
 	}
 	s.http = find(`http +http +(\S+)\n`)
 	s.nats = find(`nats +nats +(\S+) \(embedded\)\n`)
-	s.mqtt = find(`mqtt +mqtt +(\S+) \(embedded\)\n`)
+	s.mqtt = find(`mqtt +mqtt +(\S+)(?: \(embedded\))?\n`)
 	eventually(t, "every carrier is ready", func() bool {
 		return commandIn(t.Context(), nil, nil, "deadletters", "list", "--url", s.http).status == exitGood && s.ready(t)
 	})
