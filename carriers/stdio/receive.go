@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 
 	"github.com/compozy-gateway/gateway/core"
 	"golang.org/x/time/rate"
@@ -80,6 +79,7 @@ func (r *receiver) offer(ctx context.Context, in core.Inbound) error {
 		t.expect()
 	}
 	err := r.in.Offer(ctx, in, func(s core.Settlement) {
+		r.refused(s)
 		r.input.settled(settlementLine(s))
 		over()
 	})
@@ -125,24 +125,19 @@ func (r *receiver) ackedLate(ctx context.Context, id core.DeliveryID) error {
 	return nil
 }
 
+// refused logs an envelope of the agent that was refused: the agent is told, but
+// not whoever runs it.
+func (r *receiver) refused(s core.Settlement) {
+	if s.Verdict != core.VerdictRejected || s.Rejection == nil || !r.loud.Allow() {
+		return
+	}
+	r.agent.log.Warn("an envelope of the agent is refused", "id", shorten(s.ID, mostShown),
+		"reason_code", string(s.Rejection.Reason), "detail", shorten(s.Rejection.Detail, mostShown))
+}
+
 // show logs a line that came to nothing.
 func (r *receiver) show(message string, data []byte) {
 	if r.loud.Allow() {
 		r.agent.log.Info(message, "bytes", len(data), "line", r.agent.presentable(data))
-	}
-}
-
-// logStderr reads the agent's standard error to its end, whatever is in it, for
-// an agent that is not read stands still. The end of it is kept for the status.
-func logStderr(ctx context.Context, a *agent, output io.Reader) {
-	lines := newLineReader(io.TeeReader(output, a.stderr), mostTail)
-	for {
-		l, err := lines.next()
-		if l.size > 0 && a.log.Enabled(ctx, slog.LevelDebug) {
-			a.log.Debug("agent says", "stderr", a.presentable(l.data), "bytes", l.size)
-		}
-		if err != nil {
-			return
-		}
 	}
 }

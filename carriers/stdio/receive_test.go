@@ -248,3 +248,25 @@ func TestSettlementsAreTold(t *testing.T) {
 		t.Errorf("the agent was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+func TestStderrAndRefusalsStandInTheLogWithTheirAgent(t *testing.T) {
+	cfg := testConfig(one("ada", shell("ada", `printf 'first \033[2Jline\nsecond\n' >&2; yes x | head -n 500 >&2; echo '{"id":"bad"}'; cat >/dev/null`)))
+	b := &bench{t: t, in: newTestIntake(), logs: &logBuffer{}}
+	b.Carrier = build(t, cfg, b.logs)
+	b.in.verdict = func(core.Inbound, int) core.Settlement {
+		return core.Settlement{Verdict: core.VerdictRejected, ID: "bad", Rejection: &core.Rejection{Reason: core.ReasonMalformed, Detail: "no kind"}}
+	}
+	b.start()
+	for _, want := range []string{
+		`level=INFO msg="agent says" agent=ada stderr="first \x1b[2Jline" bytes=`,
+		`level=INFO msg="agent says" agent=ada stderr=second bytes=`,
+		`level=WARN msg="an envelope of the agent is refused" agent=ada id=bad reason_code=malformed detail="no kind"`,
+	} {
+		until(t, "the log has "+want, func() bool { return strings.Contains(b.logs.String(), want) })
+	}
+	b.stop()
+	logged := b.logs.String()
+	if n := strings.Count(logged, "agent says\""); n > 2*saidBurst || !strings.Contains(logged, "lines_left_out=") {
+		t.Errorf("%d of 502 lines are logged:\n%s", n, logged)
+	}
+}

@@ -1,8 +1,12 @@
 package stdio
 
 import (
+	"context"
+	"io"
 	"strings"
 	"sync"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -14,7 +18,41 @@ const (
 	// leastSecret is the length below which a configured value is taken for no
 	// secret: hiding it would make the log unreadable.
 	leastSecret = 8
+	// saidPerSecond and saidBurst bound how many lines of one process's standard
+	// error are logged; the number of the others is.
+	saidPerSecond = 10
+	saidBurst     = 100
 )
+
+// logStderr reads the agent's standard error to its end, whatever is in it, for
+// an agent that is not read stands still. It is the agent's log and becomes a part
+// of ours, each line by itself and cut where it is long. The end of it is kept for
+// the status.
+func logStderr(ctx context.Context, a *agent, output io.Reader) {
+	lines := newLineReader(io.TeeReader(output, a.stderr), mostTail)
+	loud, left := rate.NewLimiter(saidPerSecond, saidBurst), 0
+	tellLeft := func() {
+		if left > 0 {
+			a.log.WarnContext(ctx, "agent says more than is logged", "lines_left_out", left)
+			left = 0
+		}
+	}
+	defer tellLeft()
+	for {
+		l, err := lines.next()
+		switch {
+		case l.size == 0:
+		case loud.Allow():
+			tellLeft()
+			a.log.InfoContext(ctx, "agent says", "stderr", a.presentable(l.data), "bytes", l.size)
+		default:
+			left++
+		}
+		if err != nil {
+			return
+		}
+	}
+}
 
 // tail keeps the last bytes written to it.
 type tail struct {
