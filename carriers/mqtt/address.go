@@ -16,14 +16,11 @@ const (
 	levelIngress   = string(core.AddressIngress)
 )
 
-// filters are the subscriptions that take in every address below the prefix.
-func filters(prefix string) []string {
-	return []string{
-		prefix + "/+/+/" + levelBroadcast,
-		prefix + "/+/+/" + levelPeer + "/+",
-		prefix + "/+/+/" + levelIngress,
-	}
-}
+// filters are the subscriptions that take in everything below the prefix. There
+// is one alone: of filters that overlap, a broker may send a message once for
+// each (MQTT 3.1.1, section 3.3.5). What is no address is taken in as well, so
+// that a mistaken topic leaves a record instead of nothing.
+func filters(prefix string) []string { return []string{prefix + "/#"} }
 
 // topicFor is the topic of a message of the channel: the address of the peer, or
 // the broadcast address where to is empty. It fails on what no topic can hold.
@@ -31,8 +28,8 @@ func topicFor(prefix, workspace, channel, to string) (string, error) {
 	if workspace == "" || channel == "" {
 		return "", errors.New("the workspace or the channel is empty")
 	}
-	if !printable(workspace) || !printable(channel) {
-		return "", errors.New("the workspace or the channel holds a character that topics must not hold")
+	if !core.ValidWorkspaceID(workspace) || !printable(channel) {
+		return "", errors.New("the workspace or the channel holds a character that it must not hold")
 	}
 	if strings.ContainsAny(channel, "/+#") {
 		return "", errors.New("the channel holds a character that means something in topics")
@@ -52,11 +49,12 @@ type location struct {
 	bad     string
 }
 
-// locate reads a topic. It reports false for a topic that none of filters takes
-// in.
+// locate reads a topic. It reports false for a topic that is not below the
+// prefix. The prefix itself counts as below: filters take it in (MQTT 3.1.1,
+// section 4.7.1.2).
 func locate(prefix, topic string) (location, bool) {
-	rest, ok := strings.CutPrefix(topic, prefix+"/")
-	if !ok {
+	rest, below := strings.CutPrefix(topic, prefix+"/")
+	if !below && topic != prefix {
 		return location{}, false
 	}
 	levels := strings.Split(rest, "/")
@@ -70,7 +68,7 @@ func locate(prefix, topic string) (location, bool) {
 		address.Class = core.AddressPeer
 		address.Token = levels[3]
 	default:
-		return location{}, false
+		return location{arrival: core.ArrivalNative, bad: badForm}, true
 	}
 	at := location{arrival: core.ArrivalNative}
 	if address.Class == core.AddressIngress {
@@ -89,38 +87,48 @@ func locate(prefix, topic string) (location, bool) {
 	return at, true
 }
 
-// escapedBytes are the bytes of a workspace id that mean something in topics,
-// and the escape itself.
+// badForm is what is wrong with a topic below the prefix that is no address.
+const badForm = "the topic is not of the form PREFIX/WORKSPACE/CHANNEL/broadcast, /ingress or /peer/TOKEN"
+
+// escapedBytes are the characters of a workspace id that mean something in
+// topics, and the escape itself.
 const escapedBytes = "/+#%$"
 
+// escaped reports whether a character of a workspace id cannot stand in a topic
+// as it is.
+func escaped(r rune) bool { return strings.ContainsRune(escapedBytes, r) || forbidden(r) }
+
+// escape writes a workspace id as one level of a topic.
 func escape(workspace string) string {
-	if !strings.ContainsAny(workspace, escapedBytes) {
+	if !strings.ContainsFunc(workspace, escaped) {
 		return workspace
 	}
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := range len(workspace) {
-		c := workspace[i]
-		if strings.IndexByte(escapedBytes, c) < 0 {
-			b.WriteByte(c)
-			continue
+	for len(workspace) > 0 {
+		r, size := utf8.DecodeRuneInString(workspace)
+		for i := range size {
+			if c := workspace[i]; escaped(r) {
+				b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+			} else {
+				b.WriteByte(c)
+			}
 		}
-		b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		workspace = workspace[size:]
 	}
 	return b.String()
 }
 
 var (
-	errBadEscape = errors.New("the workspace level of the topic has a % without two hexadecimal digits after it")
-	errNotUTF8   = errors.New("the workspace level of the topic is not UTF-8")
+	errBadEscape    = errors.New("the workspace level of the topic has a % without two hexadecimal digits after it")
+	errNotUTF8      = errors.New("the workspace level of the topic is not UTF-8")
+	errNotCanonical = errors.New("the workspace level of the topic is not spelled as its subscribers know it: " +
+		"/ + # % $ and what topics must not hold are percent-encoded in upper-case digits, and nothing else is")
 )
 
-// unescape is the inverse of escape. It takes every escaped byte, in digits of
-// either case.
+// unescape is the inverse of escape, and takes no other spelling: whoever
+// subscribes to a workspace hears the one topic that escape makes of it.
 func unescape(level string) (string, error) {
-	if strings.IndexByte(level, '%') < 0 {
-		return level, nil
-	}
 	out := make([]byte, 0, len(level))
 	for i := 0; i < len(level); i++ {
 		if level[i] != '%' {
@@ -138,10 +146,14 @@ func unescape(level string) (string, error) {
 		out = append(out, high<<4|low)
 		i += 2
 	}
-	if !utf8.Valid(out) {
+	workspace := string(out)
+	switch {
+	case !utf8.ValidString(workspace):
 		return "", errNotUTF8
+	case escape(workspace) != level:
+		return "", errNotCanonical
 	}
-	return string(out), nil
+	return workspace, nil
 }
 
 func hexDigit(c byte) (byte, bool) {
@@ -156,14 +168,12 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// printable reports whether brokers take s inside a topic. They may close the
-// connection over control characters and noncharacters (MQTT 3.1.1, section
-// 1.5.3), and would do so on every attempt.
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
-	})
+// printable reports whether brokers take s inside a topic.
+func printable(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, forbidden) }
+
+// forbidden reports a character over which brokers may close the connection, and
+// would do so on every attempt: control characters and noncharacters (MQTT
+// 3.1.1, section 1.5.3).
+func forbidden(r rune) bool {
+	return unicode.IsControl(r) || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
 }

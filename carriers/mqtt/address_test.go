@@ -3,6 +3,7 @@ package mqtt
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -18,6 +19,10 @@ func TestWorkspacesSurviveTheTopicLevel(t *testing.T) {
 		{"%2F", "%252F"},
 		{"/+#%$", "%2F%2B%23%25%24"},
 		{"工作-é", "工作-é"},
+		{"a\u0085b", "a%C2%85b"},
+		{"\u0080\u009f", "%C2%80%C2%9F"},
+		{"a\ufdd0\ufffe\U0001ffff", "a%EF%B7%90%EF%BF%BE%F0%9F%BF%BF"},
+		{"a\u00a0b\ufffd", "a\u00a0b\ufffd"},
 		{strings.Repeat("/", 256), strings.Repeat("%2F", 256)},
 	}
 	for _, tt := range tests {
@@ -42,7 +47,16 @@ func TestTopicsAreLocated(t *testing.T) {
 	}{
 		{"compozy/network/v0/ws/lab/broadcast", true, native, core.Address{WorkspaceID: "ws", Channel: "lab", Class: core.AddressBroadcast}, false},
 		{"compozy/network/v0/ws/lab/ingress", true, ingress, core.Address{WorkspaceID: "ws", Channel: "lab", Class: core.AddressIngress}, false},
-		{"compozy/network/v0/a%2fb%2B/lab/peer/t0", true, native, core.Address{WorkspaceID: "a/b+", Channel: "lab", Class: core.AddressPeer, Token: "t0"}, false},
+		{"compozy/network/v0/a%2Fb%2B/lab/peer/t0", true, native, core.Address{WorkspaceID: "a/b+", Channel: "lab", Class: core.AddressPeer, Token: "t0"}, false},
+		{"compozy/network/v0/a%C2%85b/lab/broadcast", true, native, core.Address{WorkspaceID: "a\u0085b", Channel: "lab", Class: core.AddressBroadcast}, false},
+		{"compozy/network/v0/a%2fb/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/a%2Fb%2b/lab/peer/t0", true, native, core.Address{}, true},
+		{"compozy/network/v0/%64emo/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/demo%2D1/lab/ingress", true, ingress, core.Address{}, true},
+		{"compozy/network/v0/%E5%B7%A5/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/a$b/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/a\u0085b/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/a%c2%85b/lab/broadcast", true, native, core.Address{}, true},
 		{"compozy/network/v0/a%2/lab/broadcast", true, native, core.Address{}, true},
 		{"compozy/network/v0/a%/lab/broadcast", true, native, core.Address{}, true},
 		{"compozy/network/v0/a%zz/lab/ingress", true, ingress, core.Address{}, true},
@@ -50,11 +64,16 @@ func TestTopicsAreLocated(t *testing.T) {
 		{"compozy/network/v0//lab/broadcast", true, native, core.Address{}, true},
 		{"compozy/network/v0/ws//broadcast", true, native, core.Address{}, true},
 		{"compozy/network/v0/ws/lab/peer/", true, native, core.Address{}, true},
-		{"compozy/network/v0/ws/lab/peer", false, 0, core.Address{}, false},
-		{"compozy/network/v0/ws/lab/peer/a/b", false, 0, core.Address{}, false},
-		{"compozy/network/v0/ws/lab/broadcast/x", false, 0, core.Address{}, false},
-		{"compozy/network/v0/a/b/lab/broadcast", false, 0, core.Address{}, false},
-		{"compozy/network/v0/ws/lab", false, 0, core.Address{}, false},
+		{"compozy/network/v0/ws/lab/peer", true, native, core.Address{}, true},
+		{"compozy/network/v0/ws/lab/peer/a/b", true, native, core.Address{}, true},
+		{"compozy/network/v0/ws/lab/broadcast/x", true, native, core.Address{}, true},
+		{"compozy/network/v0/a/b/lab/broadcast", true, native, core.Address{}, true},
+		{"compozy/network/v0/ws/lab", true, native, core.Address{}, true},
+		{"compozy/network/v0/ws/lab/broadcast/", true, native, core.Address{}, true},
+		{"compozy/network/v0/ws/br/foo", true, native, core.Address{}, true},
+		{"compozy/network/v0/", true, native, core.Address{}, true},
+		{"compozy/network/v0", true, native, core.Address{}, true},
+		{"compozy/network/v00/ws/lab/broadcast", false, 0, core.Address{}, false},
 		{"compozy/network/v1/ws/lab/broadcast", false, 0, core.Address{}, false},
 		{"broadcast", false, 0, core.Address{}, false},
 		{"", false, 0, core.Address{}, false},
@@ -82,7 +101,10 @@ func TestTopicsLeadToTheRecipient(t *testing.T) {
 		{"ws", "a/b", "", ""},
 		{"ws", "a+", "", ""},
 		{"ws", "#", "", ""},
+		{"a\u0085b", "lab", "", "p/a%C2%85b/lab/broadcast"},
 		{"a\x00", "lab", "", ""},
+		{"a.b", "lab", "", ""},
+		{"\xff", "lab", "", ""},
 		{"a\r\n", "lab", "", ""},
 	}
 	for _, tt := range tests {
@@ -94,17 +116,21 @@ func TestTopicsLeadToTheRecipient(t *testing.T) {
 }
 
 func FuzzEscapedWorkspacesComeBack(f *testing.F) {
-	for _, s := range []string{"ws", "a/b", "%2F", "$", "工"} {
+	for _, s := range []string{"ws", "a/b", "%2F", "$", "工", "a\u0085b", "\ufffe", "\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, workspace string) {
 		level := escape(workspace)
-		if strings.ContainsAny(level, "/+#$") {
+		if strings.ContainsAny(level, "/+#$") || utf8.ValidString(workspace) && !printable(level) {
 			t.Fatalf("escape(%q) = %q", workspace, level)
 		}
 		got, err := unescape(level)
-		if err == nil && got != workspace || err != nil && printable(workspace) {
+		if err == nil && got != workspace || err != nil && utf8.ValidString(workspace) {
 			t.Fatalf("unescape(escape(%q)) = %q, %v", workspace, got, err)
+		}
+		// What is no canonical level stands for no workspace.
+		if got, err := unescape(workspace); err == nil && escape(got) != workspace {
+			t.Fatalf("unescape(%q) = %q, which is spelled %q", workspace, got, escape(got))
 		}
 	})
 }

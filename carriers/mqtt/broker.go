@@ -18,15 +18,12 @@ import (
 // BrokerConfig is the configuration of the embedded broker.
 type BrokerConfig struct {
 	Enabled bool `koanf:"enabled"`
-	// Listen is host:port; port 0 lets the system choose one.
+	// Listen is host:port of a loopback address; port 0 lets the system choose one.
 	Listen string `koanf:"listen"`
 	// MaxPacket is the largest packet in bytes that a device may send; a larger
 	// one ends its connection. It leaves room above the envelope limit, so that
 	// an envelope that is too large is refused with a record.
 	MaxPacket int `koanf:"max_packet"`
-	// Insecure allows an address that is not loopback, though everybody who
-	// reaches the broker may use it.
-	Insecure bool `koanf:"insecure"`
 }
 
 // DefaultBrokerConfig is a broker on this machine's loopback address.
@@ -44,8 +41,8 @@ func (c BrokerConfig) Validate(key string) []error {
 	switch {
 	case err != nil:
 		problems = append(problems, fmt.Errorf("%s.listen: %w", key, err))
-	case !loopback(host) && !c.Insecure:
-		problems = append(problems, fmt.Errorf("%s.listen: %s is not a loopback address, and the embedded broker lets everybody in; set %s.insecure: true if that is meant", key, c.Listen, key))
+	case !loopback(host):
+		problems = append(problems, fmt.Errorf("%s.listen: %s is not a loopback address, and the embedded broker lets everybody in; point a carrier's url at a broker of your own for anything else", key, c.Listen))
 	}
 	if c.MaxPacket < minMaxPacket || c.MaxPacket > maxPacket {
 		problems = append(problems, fmt.Errorf("%s.max_packet: %d is not between %d and %d", key, c.MaxPacket, minMaxPacket, maxPacket))
@@ -183,16 +180,20 @@ func (b *Broker) reserve(prefix string) (*route, error) {
 	return r, nil
 }
 
-// routeOf finds the route that a topic belongs to, and reads the topic.
-func (b *Broker) routeOf(topic string) (*route, location, bool) {
+// routeOf finds the route that a topic belongs to, and reads the topic. Where one
+// prefix lies below another, the longer one counts.
+func (b *Broker) routeOf(topic string) (found *route, at location, ours bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.routes {
-		if at, ok := locate(r.prefix, topic); ok {
-			return r, at, true
+		if found != nil && len(r.prefix) < len(found.prefix) {
+			continue
+		}
+		if l, ok := locate(r.prefix, topic); ok {
+			found, at, ours = r, l, true
 		}
 	}
-	return nil, location{}, false
+	return found, at, ours
 }
 
 // open says who takes what arrives; nil means nobody does.

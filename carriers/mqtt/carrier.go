@@ -86,6 +86,7 @@ func New(cfg Config, host core.Host, opts ...Option) (*Carrier, error) {
 		dialer:      d,
 		prefix:      cfg.TopicPrefix,
 		filters:     filters(cfg.TopicPrefix),
+		largest:     host.MaxEnvelopeBytes,
 		answer:      cfg.ConnectTimeout,
 		again:       cfg.ReconnectMax,
 		log:         host.Logger,
@@ -166,6 +167,7 @@ func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 // receiveEmbedded takes what devices publish to the embedded broker.
 func (c *Carrier) receiveEmbedded(ctx context.Context, in core.Intake) {
 	r := newReception(ctx, c.broker, in, func() { c.lastReceive.set(c.host.Now()) })
+	r.largest = c.host.MaxEnvelopeBytes
 	c.route.open(r)
 	c.receiving.set("")
 	<-ctx.Done()

@@ -77,23 +77,22 @@ func TestNoProblemShowsAPassword(t *testing.T) {
 	}
 }
 
-func TestTheBrokerListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
+func TestTheBrokerListensOnLoopbackAlone(t *testing.T) {
 	tests := []struct {
 		listen   string
-		insecure bool
 		problems int
 	}{
-		{"127.0.0.1:1883", false, 0},
-		{"localhost:1883", false, 0},
-		{"[::1]:0", false, 0},
-		{"0.0.0.0:1883", false, 1},
-		{":1883", false, 1},
-		{":1883", true, 0},
-		{"127.0.0.1", false, 1},
+		{"127.0.0.1:1883", 0},
+		{"localhost:1883", 0},
+		{"[::1]:0", 0},
+		{"0.0.0.0:1883", 1},
+		{":1883", 1},
+		{"192.0.2.1:1883", 1},
+		{"127.0.0.1", 1},
 	}
 	for _, tt := range tests {
 		cfg := DefaultBrokerConfig()
-		cfg.Listen, cfg.Insecure = tt.listen, tt.insecure
+		cfg.Listen = tt.listen
 		problems := cfg.Validate("embedded.mqtt")
 		if len(problems) != tt.problems {
 			t.Errorf("listen %q: %v", tt.listen, problems)

@@ -76,13 +76,17 @@ func (d *device) take(r *route, at location, p published) error {
 	}
 	p.at.received()
 	p.settled = make(chan core.Settlement, 1)
-	err := p.at.intake.Offer(p.at.ctx, core.Inbound{
+	in := core.Inbound{
 		Payload:     p.packet.Payload,
 		Arrival:     at.arrival,
 		Address:     at.address,
 		BadAddress:  at.bad,
 		Redelivered: p.packet.FixedHeader.Dup,
-	}, func(s core.Settlement) {
+	}.Bounded(p.at.largest)
+	// Of a message that is too large nothing is shown, so that nothing need wait
+	// for its answer in memory.
+	p.packet.Payload = in.Payload
+	err := p.at.intake.Offer(p.at.ctx, in, func(s core.Settlement) {
 		select {
 		case p.settled <- s:
 		default: // a second settlement would break the port's promise

@@ -298,6 +298,9 @@ func (b *fakeBroker) deliver(topic string, payload []byte, qos byte) {
 
 func matches(filter, topic string) bool {
 	want, have := strings.Split(filter, "/"), strings.Split(topic, "/")
+	if last := len(want) - 1; want[last] == "#" && len(have) >= last {
+		want, have = want[:last], have[:last]
+	}
 	return slices.EqualFunc(want, have, func(w, h string) bool { return w == "+" || w == h })
 }
 

@@ -108,6 +108,8 @@ func (i *intercept) publishWill(cl *mochi.Client, will mochi.Will) {
 type reception struct {
 	intake   core.Intake
 	received func()
+	// largest is the largest envelope that the gateway takes, in bytes.
+	largest int
 	// ctx ends when nothing more is to be offered.
 	ctx    context.Context
 	cancel context.CancelFunc

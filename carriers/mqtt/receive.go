@@ -27,6 +27,8 @@ type subscriber struct {
 	dialer  *dialer
 	prefix  string
 	filters []string
+	// largest is the largest envelope that the gateway takes, in bytes.
+	largest int
 	// answer bounds the wait for a SUBACK; again is the pause before a refused
 	// filter is asked for once more.
 	answer, again time.Duration
@@ -197,7 +199,7 @@ func (s *subscriber) offerOne(ctx context.Context, in core.Intake, f frame) {
 	if f.message.Qos() > 0 {
 		settle = f.acks.expect(f.message).settle
 	}
-	if err := in.Offer(ctx, inbound(s.prefix, f.message), settle); err != nil {
+	if err := in.Offer(ctx, inbound(s.prefix, f.message).Bounded(s.largest), settle); err != nil {
 		settle(core.Settlement{Verdict: core.VerdictRetry})
 		s.lose(f.message)
 	}

@@ -167,6 +167,52 @@ func TestFramesAreReadWithTheirAddress(t *testing.T) {
 	never(t, 30*time.Millisecond, "a QoS 0 frame was acknowledged", func() bool { return len(b.acks()) > 1 })
 }
 
+// wrongTopics lie below the prefix and are no addresses.
+func wrongTopics() []string {
+	return []string{
+		"compozy/network/v0", "compozy/network/v0/", "compozy/network/v0/ws", "compozy/network/v0/ws/lab", "compozy/network/v0/ws/br/foo",
+		"compozy/network/v0/ws/lab/peer", "compozy/network/v0/ws/lab/peer/", "compozy/network/v0/ws/lab/peer/a/b/c",
+		"compozy/network/v0/ws/lab/broadcast/", "compozy/network/v0/a/b/lab/broadcast", "compozy/network/v0//lab/broadcast",
+		"compozy/network/v0/%64emo/lab/broadcast", "compozy/network/v0/a%2fb/lab/broadcast", "compozy/network/v0/a%2/lab/broadcast",
+	}
+}
+
+func TestWhatStandsBelowThePrefixIsOfferedOnceAndNeverWithAWrongAddress(t *testing.T) {
+	for _, topic := range wrongTopics() {
+		t.Run(topic, func(t *testing.T) {
+			b := newFakeBroker(t)
+			c := newCarrier(t, b)
+			in := settling(refusal)
+			start(t, c, in)
+			ready(t, c)
+			b.deliver(topic, []byte("x"), 1)
+			if o := in.await(t, 1); o.Address != nil || o.BadAddress == "" || o.Arrival != core.ArrivalNative {
+				t.Errorf("offered with the address %+v, bad %q, %s", o.Address, o.BadAddress, o.Arrival)
+			}
+			until(t, "the frame is acknowledged", func() bool { return len(b.acks()) == 1 })
+		})
+	}
+}
+
+func TestNoTwoFiltersOverlap(t *testing.T) {
+	if got := filters("p"); len(got) != 1 || got[0] != "p/#" {
+		t.Errorf("the filters are %v: a broker may send once for each filter that matches", got)
+	}
+}
+
+func TestOfAFrameOverTheEnvelopeLimitTheGatewayGetsTheHead(t *testing.T) {
+	b := newFakeBroker(t)
+	c := newCarrier(t, b)
+	in := settling(refusal)
+	start(t, c, in)
+	ready(t, c)
+	b.deliver(broadcast, make([]byte, 3<<20), 1)
+	if o := in.await(t, 1); o.Size != 3<<20 || len(o.Payload) > 4<<10 {
+		t.Errorf("%d bytes were offered with the size %d", len(o.Payload), o.Size)
+	}
+	until(t, "the frame is acknowledged", func() bool { return len(b.acks()) == 1 })
+}
+
 func TestABrokerThatLostItsStateIsSubscribedToAgain(t *testing.T) {
 	b := newFakeBroker(t)
 	c := newCarrier(t, b)

@@ -227,7 +227,7 @@ func TestASendIsNotAddressedByWhatBrokersRefuse(t *testing.T) {
 	c := newCarrier(t, b)
 	start(t, c, committing())
 	ready(t, c)
-	for _, workspace := range []string{"", "a\x00b", "a\nb", "\xff", "a\u0085b", "a\ufdd0b"} {
+	for _, workspace := range []string{"", "a\x00b", "a\nb", "\xff"} {
 		var got error
 		out := core.Outbound{Envelope: &core.Envelope{WorkspaceID: workspace, Channel: "lab", Raw: []byte("{}")}}
 		c.Send(context.Background(), out, func(_ core.Ack, err error) { got = err })
@@ -237,6 +237,27 @@ func TestASendIsNotAddressedByWhatBrokersRefuse(t *testing.T) {
 	}
 	if n := len(b.publishes()); n != 0 {
 		t.Errorf("%d messages were published", n)
+	}
+}
+
+func TestWorkspacesOfAnyCharactersAreReached(t *testing.T) {
+	for _, workspace := range []string{"工作", "a\u0085b", "a\ufdd0b", "a/+#%$b", strings.Repeat("\u009f", 128)} {
+		in := committing()
+		b, c := embedded(t, in)
+		watcher := watching(t, b)
+		out := core.Outbound{Envelope: &core.Envelope{WorkspaceID: workspace, Channel: "lab", Raw: []byte("out")}}
+		got := make(chan error, 1)
+		c.Send(t.Context(), out, func(_ core.Ack, err error) { got <- err })
+		if err := <-got; err != nil {
+			t.Errorf("workspace %q: %v", workspace, err)
+			continue
+		}
+		until(t, "it is shown", func() bool { return len(watcher.received()) == 1 })
+		device := dialDevice(t, b, "device")
+		device.publish(watcher.received()[0].TopicName, []byte("in"), 1)
+		if o := in.await(t, 1); o.Address == nil || o.Address.WorkspaceID != workspace {
+			t.Errorf("workspace %q comes back as %+v, %s", workspace, o.Address, o.BadAddress)
+		}
 	}
 }
 

@@ -155,5 +155,5 @@ func (r *receiver) inbound(msg jetstream.Msg) core.Inbound {
 	if meta, err := msg.Metadata(); err == nil {
 		in.Redelivered = meta.NumDelivered > 1
 	}
-	return in
+	return in.Bounded(r.host.MaxEnvelopeBytes)
 }

@@ -61,7 +61,7 @@ func (s *session) receiveCore(sub *natsgo.Subscription, in core.Intake) error {
 		frame := core.Inbound{Payload: msg.Data}
 		frame.Address, frame.Arrival, frame.BadAddress = s.subjects.parse(msg.Subject)
 		s.status.received(s.host.Now())
-		if err := in.Offer(s.ctx, frame, func(core.Settlement) {}); err != nil {
+		if err := in.Offer(s.ctx, frame.Bounded(s.host.MaxEnvelopeBytes), func(core.Settlement) {}); err != nil {
 			if s.ctx.Err() != nil {
 				return nil
 			}

@@ -279,8 +279,8 @@ func TestACarrierWithoutAURLFollowsItsEmbeddedBroker(t *testing.T) {
 			nats: "nats://127.0.0.1:5222", mqtt: "tcp://[::1]:2883",
 		},
 		{
-			name: "moved by the file", file: set + "embedded: {nats: {listen: \"localhost:0\"}, mqtt: {listen: \":2883\", insecure: true}}\n",
-			nats: "nats://localhost:0", mqtt: "tcp://127.0.0.1:2883", otherStands: true,
+			name: "moved by the file", file: set + "embedded: {nats: {listen: \"localhost:0\"}, mqtt: {listen: \"127.0.0.2:2883\"}}\n",
+			nats: "nats://localhost:0", mqtt: "tcp://127.0.0.2:2883", otherStands: true,
 		},
 		{
 			name: "a url that is set", environ: []string{"GATEWAY_EMBEDDED__NATS__LISTEN=127.0.0.1:5222", "GATEWAY_CARRIERS__NATS__URL=nats://127.0.0.1:4222"},
