@@ -217,6 +217,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	case <-carriersCtx.Done():
 	}
 	g.log.Info("stopping: what was taken is committed first")
+	g.quiesce()
 	stopUpkeep()
 	g.committer.stop()
 	g.committer.settleAll()

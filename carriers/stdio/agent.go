@@ -22,6 +22,7 @@ type agent struct {
 	restart      RestartConfig
 	// random gives numbers from 0 up to 1.
 	random func() float64
+	curfew *curfew
 	stderr *tail
 
 	// mu is never held while an input is asked for anything.
@@ -72,7 +73,7 @@ type counters struct {
 	unread uint64
 }
 
-func newAgent(name string, cfg Config, host core.Host, random func() float64) *agent {
+func newAgent(name string, cfg Config, host core.Host, random func() float64, c *curfew) *agent {
 	a := cfg.Agents[name]
 	return &agent{
 		name: name,
@@ -89,6 +90,7 @@ func newAgent(name string, cfg Config, host core.Host, random func() float64) *a
 		writeTimeout: cfg.WriteTimeout,
 		restart:      cfg.Restart,
 		random:       random,
+		curfew:       c,
 		stderr:       &tail{},
 		state:        agentStarting,
 		since:        host.Now(),

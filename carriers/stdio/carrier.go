@@ -23,7 +23,7 @@ const (
 type seat struct{ workspace, peer string }
 
 // Carrier runs agents and speaks with them by lines. It implements core.Carrier,
-// core.Pinner and core.Waker.
+// core.Pinner, core.Waker and core.Quiescer.
 type Carrier struct {
 	host core.Host
 	// live and local are the agents of either mode, in the order of their names.
@@ -31,15 +31,17 @@ type Carrier struct {
 	local  []*agent
 	byPeer map[seat]*agent
 	limits core.Limits
+	curfew *curfew
 
 	mu    sync.Mutex
 	state core.State
 }
 
 var (
-	_ core.Carrier = (*Carrier)(nil)
-	_ core.Pinner  = (*Carrier)(nil)
-	_ core.Waker   = (*Carrier)(nil)
+	_ core.Carrier  = (*Carrier)(nil)
+	_ core.Pinner   = (*Carrier)(nil)
+	_ core.Waker    = (*Carrier)(nil)
+	_ core.Quiescer = (*Carrier)(nil)
 )
 
 // New builds a carrier of a configuration that Validate has found no fault
@@ -53,9 +55,9 @@ func New(cfg Config, host core.Host) (*Carrier, error) {
 		return nil, fmt.Errorf("carriers.%s.max_line: %d is less than the largest envelope, %d",
 			host.Name, cfg.MaxLine, host.MaxEnvelopeBytes)
 	}
-	c := &Carrier{host: host, byPeer: map[seat]*agent{}, state: core.StateStarting}
+	c := &Carrier{host: host, byPeer: map[seat]*agent{}, curfew: newCurfew(), state: core.StateStarting}
 	for _, name := range sortedKeys(cfg.Agents) {
-		a := newAgent(name, cfg, host, rand.Float64)
+		a := newAgent(name, cfg, host, rand.Float64, c.curfew)
 		if a.cfg.Participation.Mode != ModeLive {
 			a.state = agentLocal
 			c.local = append(c.local, a)
@@ -94,6 +96,9 @@ func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 	parts.Wait()
 	return nil
 }
+
+// Quiesce implements core.Quiescer: no agent is started any more.
+func (c *Carrier) Quiesce() { c.curfew.ring() }
 
 // Links implements core.Carrier. Agents are attached peers, so there are none.
 func (c *Carrier) Links() []core.Link { return nil }

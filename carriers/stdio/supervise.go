@@ -19,7 +19,8 @@ const (
 	settleGrace = 500 * time.Millisecond
 )
 
-// supervise attaches the agent and keeps it running until ctx ends.
+// supervise attaches the agent and keeps it running until ctx ends, or until it
+// ends by itself while the gateway is stopping.
 func (a *agent) supervise(ctx context.Context, in core.Intake) {
 	attach := func() error { return in.Attach(ctx, a.attachment()) }
 	if !a.retry(ctx, attach, func(err error, pause time.Duration) { a.backOff(fmt.Sprintf("attach: %v", err), pause) }) {
@@ -29,12 +30,14 @@ func (a *agent) supervise(ctx context.Context, in core.Intake) {
 	for ctx.Err() == nil {
 		begun := a.host.Now()
 		why := a.runOnce(ctx, in)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || a.curfew.past() {
 			return
 		}
 		pause := restart.next(a.host.Now().Sub(begun))
 		a.backOff(why, pause)
-		sleep(ctx, pause)
+		if !sleep(ctx, pause, a.curfew.begun) {
+			return
+		}
 	}
 }
 
@@ -64,7 +67,7 @@ func (a *agent) retry(ctx context.Context, try func() error, failed func(error, 
 		}
 		pause := again.next(0)
 		failed(err, pause)
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, pause, a.curfew.begun) {
 			return false
 		}
 	}
@@ -74,7 +77,7 @@ func (a *agent) retry(ctx context.Context, try func() error, failed func(error, 
 // to it. It returns why the process ended.
 func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 	a.stderr.reset()
-	p, err := startProcess(a.cfg, "")
+	p, err := a.curfew.start(a.cfg, "")
 	if err != nil {
 		return startFailure(a.cfg, err)
 	}
@@ -129,13 +132,15 @@ func (a *agent) await(ctx context.Context, p *process, s *session) (why string) 
 	return exitReason(<-p.exited)
 }
 
-// sleep pauses; false when ctx ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
+// sleep pauses; false when ctx ended or over was closed.
+func sleep(ctx context.Context, pause time.Duration, over <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
+	case <-over:
+		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,8 +40,13 @@ func TestProgramThatFailsAtOnceIsStartedAtMostEightTimesAMinute(t *testing.T) {
 func TestSleepEndsWithItsContextOrItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if !sleep(t.Context(), time.Hour) || time.Since(begin) != time.Hour {
+		if !sleep(t.Context(), time.Hour, nil) || time.Since(begin) != time.Hour {
 			t.Errorf("slept %v", time.Since(begin))
+		}
+		over := make(chan struct{})
+		close(over)
+		if sleep(t.Context(), time.Hour, over) || time.Since(begin) != time.Hour {
+			t.Errorf("slept %v although it was over", time.Since(begin))
 		}
 	})
 }
@@ -149,6 +155,43 @@ func TestStoppingGatewayTakesNothingAndKeepsThePipeEmpty(t *testing.T) {
 	}
 	if lines := p.heard(); len(lines) > 0 {
 		t.Errorf("the agent was told %q", lines)
+	}
+}
+
+func TestNoAgentIsStartedOnceTheGatewayIsStopping(t *testing.T) {
+	waiting := shell("bob", "cat")
+	waiting.Launch = LaunchWake
+	b := run(t, map[string]AgentConfig{
+		"ada": shell("ada", "exit 1"),
+		"bob": waiting,
+		"eve": shell("eve", "cat"),
+		"pat": shell("pat", "sleep 60"),
+	}, func(cfg *Config) { cfg.Restart.Max = cfg.Restart.Min })
+	until(t, "one fails again and again, and the others run", func() bool {
+		return b.agent("ada").Starts >= 3 && b.agent("bob").State == "idle" && b.agent("eve").State == "running" && b.agent("pat").State == "running"
+	})
+	b.Quiesce()
+	b.Quiesce() // It may be said twice.
+	starts := b.agent("ada").Starts
+	until(t, "the one that fails is left alone", func() bool { return b.agent("ada").State == "stopped" })
+	if err := syscall.Kill(b.agent("pat").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "one that ends stays ended", func() bool { return b.agent("pat").State == "stopped" })
+	if _, err := b.Wake(t.Context(), core.WakeRequest{Agent: "bob", ID: "w", Deadline: time.Now().Add(time.Minute)}); err == nil {
+		t.Error("a wake was given to an agent that is not running")
+	}
+	if got := wait(t, b.send(t.Context(), "eve", "m")); got.err != nil {
+		t.Errorf("one that runs is not served any more: %v", got.err)
+	}
+	for name, want := range map[string]int{"bob": 0, "eve": 1, "pat": 1} {
+		if got := b.agent(name).Starts; got != want {
+			t.Errorf("%s was started %d times, want %d", name, got, want)
+		}
+	}
+	// The last start may be counted a moment after it was made.
+	if got := b.agent("ada").Starts; got > starts+1 {
+		t.Errorf("the failing agent was started %d times, %d before", got, starts)
 	}
 }
 

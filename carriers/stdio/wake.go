@@ -143,7 +143,7 @@ func (a *agent) runWake(ctx context.Context, w core.WakeRequest) (core.WakeOutco
 	defer context.AfterFunc(life, cancel)()
 
 	a.stderr.reset()
-	p, err := startProcess(a.cfg, w.ID)
+	p, err := a.curfew.start(a.cfg, w.ID)
 	if err != nil {
 		why := startFailure(a.cfg, err)
 		a.idle(why)
