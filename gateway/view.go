@@ -170,3 +170,9 @@ func (v *View) Discard(ctx context.Context, id core.DeliveryID) error {
 
 // Carriers tells how every carrier stands, in the order of configuration.
 func (v *View) Carriers() []core.CarrierView { return v.gateway.Carriers() }
+
+// Rejections lists what was refused on any carrier, the latest first, behind the
+// position, 0 for the latest.
+func (v *View) Rejections(ctx context.Context, after int64, limit int) ([]core.RejectionView, error) {
+	return v.gateway.store.Rejections(ctx, after, limit)
+}

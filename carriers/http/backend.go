@@ -90,6 +90,8 @@ type Backend struct {
 	DeadLetters DeadLetters
 	Fleet       Fleet
 	Pins        Pins
+	// Rejections is nil where there is no log of them.
+	Rejections Rejections
 	// Agents is nil where no agents are hosted.
 	Agents Agents
 	// Metrics answers /metrics; nil means that there are none.

@@ -9,7 +9,8 @@
 //   - problem.go, errors.go: every answer that is not 2xx is problem+json, and
 //     one place turns an error into one;
 //   - receive.go, post.go, batch.go, spool.go, lines.go: frames on their way in;
-//   - history.go, inspect.go, views.go, deadletters.go, health.go: what is known;
+//   - history.go, inspect.go, views.go, deadletters.go, rejections.go,
+//     health.go: what is known;
 //   - sse.go, stream.go, tail.go: the channel streams. One tail per channel reads
 //     the store once for all of its readers;
 //   - peers.go, inbox.go: attached peers, and what they receive;

@@ -46,6 +46,7 @@ func (s *server) routes() []route {
 		call("GET", "/v0/deadletters", s.getDeadLetters, "after", "limit"),
 		call("POST", "/v0/deadletters/{delivery}/replay", s.postReplay),
 		call("DELETE", "/v0/deadletters/{delivery}", s.deleteDeadLetter),
+		call("GET", "/v0/rejections", s.getRejections, "after", "limit"),
 		call("GET", "/v0/carriers", s.getCarriers),
 		call("GET", "/v0/agents", s.getAgents),
 		call("POST", "/v0/agents/{name}/renew", s.postRenew),

@@ -131,6 +131,7 @@ wrong usage or configuration.`,
 	root.AddCommand(
 		p.serveCommand(), p.sendCommand(), p.tailCommand(), p.attachCommand(), p.mcpCommand(),
 		p.inspectCommand(), p.peersCommand(), p.workCommand(), p.agentsCommand(), p.deadLettersCommand(),
+		p.rejectionsCommand(),
 		p.validateCommand(), p.digestCommand(), p.backupCommand(), p.configCommand(),
 		p.versionCommand(),
 	)

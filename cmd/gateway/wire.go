@@ -71,7 +71,7 @@ func buildMQTT(s *site, cfg mqtt.Config, host core.Host) (*mqtt.Carrier, error) 
 func buildHTTP(s *site, cfg http.Config, host core.Host) (*http.Carrier, error) {
 	view := s.gateway.View(host.Name)
 	return http.New(cfg, host, http.Backend{
-		Reader: view, Inboxes: view, DeadLetters: view, Fleet: view, Pins: view, Agents: view, Metrics: s.gateway.Metrics(),
+		Reader: view, Inboxes: view, DeadLetters: view, Fleet: view, Pins: view, Rejections: view, Agents: view, Metrics: s.gateway.Metrics(),
 	})
 }
 
