@@ -1,8 +1,9 @@
 // Package integration tests the built gateway from outside, with clients that
-// share no code with it: mosquitto's command line, a Node program on the npm
-// package nats, an MCP host on the npm package @modelcontextprotocol/sdk, curl,
-// shell scripts as stdio agents, and the agents of examples/agents. But for the
-// table of verdicts and the example in shell its tests have the build tag brokers:
+// share no code with it: mosquitto's command line, Node programs on the npm
+// packages nats and standardwebhooks, an MCP host on the npm package
+// @modelcontextprotocol/sdk, curl, shell scripts as stdio agents, and the agents of
+// examples/agents. But for the table of verdicts and the example in shell its tests
+// have the build tag brokers:
 //
 //	(cd integration/testdata/node && npm ci)
 //	(cd integration/testdata/mcp && npm ci)
@@ -17,6 +18,8 @@
 //   - harness_test.go runs gateways: configuration, start, kill, restart.
 //   - brokers_test.go runs mosquitto and nats-server, and names the sites that
 //     tests run on: the embedded brokers, or brokers of their own.
+//   - tls_test.go signs certificates, and locks the brokers to all but their
+//     holders.
 //   - mosquitto_test.go, node_test.go, mcphost_test.go, curl_test.go and
 //     agent_test.go drive the foreign clients; message_test.go writes envelopes;
 //     reading_test.go reads what the gateway says of itself.
