@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
 	"github.com/compozy-gateway/gateway/core"
@@ -45,8 +46,12 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 	if in.Seq != nil {
 		position = "seq " + number(*in.Seq)
 	}
-	fmt.Fprintf(w, "Message %s: %s, committed %s, came in on %s (%s)\n\n",
+	fmt.Fprintf(w, "Message %s: %s, committed %s, came in on %s (%s)\n",
 		printable(id), position, stamp(&in.CommittedAt), printable(in.Carrier), printable(in.Arrival))
+	if about := describeAddress(in.Envelope); about != "" {
+		fmt.Fprintln(w, about)
+	}
+	fmt.Fprintln(w)
 
 	decisions := newTable("RECIPIENT", "DECISION", "REASON")
 	for _, d := range in.Decisions {
@@ -88,4 +93,37 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 		fmt.Fprintln(w)
 	}
 	return nil
+}
+
+// describeAddress tells the kind of a message, who said it to whom, and where.
+// It is empty for a message that cannot be read.
+func describeAddress(raw []byte) string {
+	env, rejection := core.Parse(raw)
+	if rejection != nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s from %s", env.Kind, printable(env.From))
+	if env.To != "" {
+		text += " to " + printable(env.To)
+	}
+	for _, mentioned := range env.Mentions {
+		text += ", mentioning " + printable(mentioned)
+	}
+	switch env.Surface {
+	case core.SurfaceThread:
+		text += ", in thread " + printable(env.ThreadID)
+	case core.SurfaceDirect:
+		text += ", in direct room " + printable(env.DirectID)
+	}
+	text += fmt.Sprintf(", in channel %s of workspace %s", printable(env.Channel), printable(env.WorkspaceID))
+	if env.WorkID != "" {
+		text += ", for work " + printable(env.WorkID)
+	}
+	sent := time.Unix(env.TS, 0)
+	text += ", sent " + stamp(&sent)
+	if env.HasExpiry {
+		expires := time.Unix(env.ExpiresAt, 0)
+		text += ", expires " + stamp(&expires)
+	}
+	return text
 }

@@ -64,6 +64,9 @@ func TestWrongUsageEndsWithStatus2AndSaysWhyOnStderr(t *testing.T) {
 		{"nothing to send", []string{"send"}, "empty"},
 		{"say without its text", []string{"send", "--from", "alice"}, "--text"},
 		{"direct room with nobody", []string{"send", "--direct", "--text", "x", "--workspace", "w", "--channel", "c", "--from", "a"}, "--to"},
+		{"say that expires at once", []string{"send", "--text", "x", "--workspace", "w", "--channel", "c", "--from", "a", "--expires-in", "0s"}, "--expires-in"},
+		{"say that has expired", []string{"send", "--text", "x", "--workspace", "w", "--channel", "c", "--from", "a", "--expires-in", "-5m"}, "--expires-in"},
+		{"attachment without patience", []string{"attach", "--workspace", "w", "--channel", "c", "--peer", "p", "--give-up-after", "0s"}, "--give-up-after"},
 		{"say and a file", []string{"send", "--text", "x", "file"}, "exclude"},
 	}
 	for _, c := range cases {

@@ -86,11 +86,13 @@ func printable(s string) string {
 	return s
 }
 
+// stamp is a time as people are shown it, in UTC as everything else that speaks of
+// it; empty when there is none.
 func stamp(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05.000")
+	return t.UTC().Format("2006-01-02 15:04:05.000Z")
 }
 
 func number[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }

@@ -92,8 +92,14 @@ func TestSendPrintsEveryResultAndFailsWhenOneIsRefused(t *testing.T) {
 		t.Errorf("got %d %q\n%s\nwant\n%s", text.status, text.stderr, text.stdout, want)
 	}
 	asJSON := command(t, input, "send", "--url", url, "-o", "json")
-	if lines := strings.Split(asJSON.stdout, "\n"); len(lines) != 6 || lines[1] != `{"line":2,"status":200,"id":"a","seq":5,"duplicate":true}` {
-		t.Errorf("got %s", asJSON.stdout)
+	wantJSON := `{"line":1,"status":202,"id":"a","seq":5,"duplicate":false,"parked":false}
+{"line":2,"status":200,"id":"a","seq":5,"duplicate":true,"parked":false}
+{"line":3,"status":202,"id":"b","seq":null,"duplicate":false,"parked":true}
+{"line":4,"status":422,"id":"c","reason_code":"expired","title":"x","detail":"too old \u001b[2J"}
+{"line":5,"status":503,"title":"Service Unavailable","detail":"later"}
+`
+	if asJSON.stdout != wantJSON {
+		t.Errorf("got\n%s\nwant\n%s", asJSON.stdout, wantJSON)
 	}
 }
 
@@ -148,6 +154,28 @@ func TestTailGoesOnWhereTheStreamBroke(t *testing.T) {
 	}
 }
 
+func TestTailTellsLostMessagesFromAnUnknownPosition(t *testing.T) {
+	cases := []struct{ name, data, says, not string }{
+		{"older than what is kept", `{"after":3,"continues_after":20}`, "no longer kept", "unknown"},
+		{"ahead of the history", `{"after":9999,"continues_after":20}`, "the position is unknown", "kept"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			url := fakeGateway(t, func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "id: 20\nevent: gap\ndata: %s\n\n", tc.data)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			})
+			b := inBackground(t, nil, nil, "tail", "--workspace", "w", "--channel", "c", "--after", "3", "--url", url)
+			eventually(t, "it is told", func() bool { return strings.Contains(b.stderr.String(), "continues_after=20") })
+			b.end(t)
+			if said := b.stderr.String(); !strings.Contains(said, tc.says) || strings.Contains(said, tc.not) {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
+
 func TestTailEndsWhenItIsRefused(t *testing.T) {
 	url := fakeGateway(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	if got := command(t, "", "tail", "--workspace", "w", "--channel", "c", "--url", url); got.status != exitFailed || !strings.Contains(got.stderr, "403") {
@@ -160,6 +188,7 @@ func TestTailTextTellsWhatAMessageSays(t *testing.T) {
 		{envelope("m", "alice", "hi\nthere"), `alice say in thread_main: "hi\nthere"`},
 		{strings.Replace(envelope("m", "alice", "hi"), `"ts"`, `"to":"bob","ts"`, 1), "alice -> bob say in thread_main: hi"},
 		{`{"x":"\u001b"}`, `{"x":"\u001b"}`},
+		{strings.Replace(envelope("m", "alice", "hi"), `"ts":`, `"ts":1767322245,"x":`, 1), "02:50:45Z alice say in thread_main: hi"},
 	}
 	for _, c := range cases {
 		if got := describeEnvelope("5", []byte(c.envelope)); !strings.HasPrefix(got, "5 ") || !strings.HasSuffix(got, c.says) {
@@ -311,5 +340,31 @@ func TestDocumentsArePrintedAsTheyCameOrAsTables(t *testing.T) {
 		if got := command(t, "", append(args, "-o", "json")...); got.stdout != c.json {
 			t.Errorf("%v: got %q, want %q", args, got.stdout, c.json)
 		}
+	}
+}
+
+func TestAnInspectionTellsWhatTheMessageIs(t *testing.T) {
+	cases := []struct{ name, envelope, says string }{
+		{
+			"directed in a thread",
+			strings.NewReplacer(`"ts":`, `"to":"bob","mentions":["eve"],"expires_at":1767322305,"ts":1767322245,"x":`).Replace(envelope("m", "alice", "hi")),
+			"say from alice to bob, mentioning eve, in thread thread_main, in channel general of workspace demo, sent 2026-01-02 02:50:45.000Z, expires 2026-01-02 02:51:45.000Z\n",
+		},
+		{
+			"in a direct room",
+			strings.NewReplacer(`"surface":"thread","thread_id":"thread_main"`, `"surface":"direct","direct_id":"direct_0123456789abcdef0123456789abcdef"`).Replace(envelope("m", "alice", "hi")),
+			"say from alice, in direct room direct_0123456789abcdef0123456789abcdef, in channel general",
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			url := fakeGateway(t, func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"seq":5,"committed_at":"2026-01-02T03:04:05+02:00","carrier":"nats","arrival":"native","envelope":%s}`, tc.envelope)
+			})
+			got := command(t, "", "inspect", "m", "--workspace", "demo", "--url", url)
+			if got.status != exitGood || !strings.Contains(got.stdout, tc.says) || !strings.Contains(got.stdout, "seq 5, committed 2026-01-02 01:04:05.000Z") {
+				t.Errorf("got %+v, want %s", got, tc.says)
+			}
+		})
 	}
 }

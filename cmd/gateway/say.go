@@ -53,9 +53,9 @@ func (s *sayFlags) used(cmd *cobra.Command) bool {
 	return false
 }
 
-// build makes the envelope. Only what cannot be sent at all is refused here; the
-// gateway judges the rest.
-func (s *sayFlags) build() ([]byte, error) {
+// build makes the envelope; expires says that a lifetime was given. Only what
+// cannot be sent at all is refused here; the gateway judges the rest.
+func (s *sayFlags) build(expires bool) ([]byte, error) {
 	for _, f := range []struct{ name, value string }{
 		{"text", s.text}, {"workspace", s.workspace}, {"channel", s.channel}, {"from", s.from},
 	} {
@@ -65,6 +65,9 @@ func (s *sayFlags) build() ([]byte, error) {
 	}
 	if s.direct && s.to == "" {
 		return nil, usagef("--direct needs --to: a direct room has two peers")
+	}
+	if expires && s.expiresIn < time.Second {
+		return nil, usagef("--expires-in: %s is less than 1s; without it the message has no expiry of its own", s.expiresIn)
 	}
 	e := compose.Envelope{
 		ID: s.id, WorkspaceID: s.workspace, Kind: core.KindSay, Channel: s.channel, From: s.from,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ Sending the same envelope again is always safe.`,
 				if len(args) > 0 {
 					return usagef("a FILE and the flags that make a say exclude each other")
 				}
-				envelope, err := say.build()
+				envelope, err := say.build(cmd.Flags().Changed("expires-in"))
 				if err != nil {
 					return err
 				}
@@ -162,11 +163,26 @@ func (s *sender) print(r client.Result) error {
 	if !r.Committed() {
 		s.refused++
 	}
-	if s.json {
+	switch {
+	case s.json && r.Committed():
+		return printJSON(s.out, commitReport{r.Line, r.Status, r.ID, r.Seq, r.CommittedAt, r.Duplicate, r.Parked})
+	case s.json:
 		return printJSON(s.out, r)
 	}
 	_, err := fmt.Fprintln(s.out, describeResult(r))
 	return err
+}
+
+// commitReport is what a program is told of a message that the gateway has, with
+// all members there, as the gateway itself answers.
+type commitReport struct {
+	Line        int        `json:"line"`
+	Status      int        `json:"status"`
+	ID          string     `json:"id"`
+	Seq         *int64     `json:"seq"`
+	CommittedAt *time.Time `json:"committed_at,omitempty"`
+	Duplicate   bool       `json:"duplicate"`
+	Parked      bool       `json:"parked"`
 }
 
 func describeResult(r client.Result) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -107,7 +108,7 @@ func (f *follower) run(ctx context.Context) error {
 func (p *process) printEvent(e client.Event, asJSON bool) error {
 	switch e.Name {
 	case "gap":
-		p.logger().Warn("messages behind the position are no longer kept", "position", e.ID, "detail", string(e.Data))
+		p.warnOfGap(e)
 		return nil
 	case "envelope":
 	default:
@@ -121,6 +122,24 @@ func (p *process) printEvent(e client.Event, asJSON bool) error {
 	return err
 }
 
+// warnOfGap tells why a stream does not go on where it was asked to. A position
+// ahead of the history was never given: nothing is lost behind it.
+func (p *process) warnOfGap(e client.Event) {
+	var gap struct {
+		After          int64 `json:"after"`
+		ContinuesAfter int64 `json:"continues_after"`
+	}
+	message := "messages behind the position are no longer kept"
+	switch err := json.Unmarshal(e.Data, &gap); {
+	case err != nil:
+		p.logger().Warn(message, "continues_after", e.ID)
+		return
+	case gap.After > gap.ContinuesAfter:
+		message = "the position is unknown to this gateway; what comes next is shown"
+	}
+	p.logger().Warn(message, "position", gap.After, "continues_after", gap.ContinuesAfter)
+}
+
 // describeEnvelope tells a person what a message says, on one line.
 func describeEnvelope(seq string, raw []byte) string {
 	env, rejection := core.Parse(raw)
@@ -131,7 +150,7 @@ func describeEnvelope(seq string, raw []byte) string {
 	if id := env.Container().ID; id != "" {
 		where += " in " + id
 	}
-	line := fmt.Sprintf("%s %s %s", seq, time.Unix(env.TS, 0).Local().Format(time.TimeOnly), printable(env.From))
+	line := fmt.Sprintf("%s %s %s", seq, time.Unix(env.TS, 0).UTC().Format(time.TimeOnly+"Z"), printable(env.From))
 	if env.To != "" {
 		line += " -> " + printable(env.To)
 	}
