@@ -137,8 +137,8 @@ func TestConfigPrintCanBeLoadedAgainAndHidesSecrets(t *testing.T) {
 	const secret = "hunter2"
 	environ := []string{
 		"GATEWAY_CARRIERS__NATS__URL=nats://user:" + secret + "@broker:4222",
-		"GATEWAY_CARRIERS__MQTT__URL=tcp://user:" + secret + "@broker:1883",
-		"GATEWAY_CARRIERS__HTTP__WEBHOOKS={w: {url: 'https://user:" + secret + "@host/'}}",
+		"GATEWAY_CARRIERS__MQTT__URL=ws://user:" + secret + "@broker:1883/mqtt?token=" + secret + "&a=b," + secret,
+		"GATEWAY_CARRIERS__HTTP__WEBHOOKS={w: {url: 'https://user:" + secret + "@host/?" + secret + "'}}",
 		"GATEWAY_CARRIERS__AGENTS__AGENTS={a: {command: [cat], peer_id: a, workspace: w, channel: c, env: {KEY: " + secret + "}}}",
 	}
 	for _, format := range []string{"text", "json"} {

@@ -20,8 +20,8 @@ const urlKey = "url"
 
 // Render gives a configuration as YAML in the order of its fields. Lists that
 // are absent, and so mean something else than empty ones, are left out. The
-// values of keys for which secret says so are hidden, as are the user and
-// password inside a URL.
+// values of keys for which secret says so are hidden, as are the user, the
+// password and the query inside a URL.
 func Render(v any, secret func(key string) bool) *yaml.Node {
 	return renderer{secret}.value(reflect.ValueOf(v))
 }
@@ -158,9 +158,15 @@ func HideCredentials(text string) string {
 }
 
 // HideURL is HideCredentials for what is known to be a URL or a list of them,
-// where the scheme may be left out.
+// where the scheme may be left out. What stands behind the first question mark is
+// hidden as a whole: tokens are passed there, under any name.
 func HideURL(text string) string {
-	return bare.ReplaceAllString(HideCredentials(text), "${1}"+Hidden+"@")
+	text, _, asks := strings.Cut(text, "?")
+	text = bare.ReplaceAllString(HideCredentials(text), "${1}"+Hidden+"@")
+	if asks {
+		text += "?" + Hidden
+	}
+	return text
 }
 
 // shortDuration writes 5m for 5m0s and 720h for 720h0m0s.

@@ -264,6 +264,21 @@ servers: ['tcp://(hidden)@three/x@y']
 	}
 }
 
+func TestAddressesAreShownWithoutWhatMayBeASecret(t *testing.T) {
+	for _, tt := range []struct{ url, shown string }{
+		{"tcp://127.0.0.1:1883", "tcp://127.0.0.1:1883"},
+		{"tcp://user:secret@host:1883", "tcp://(hidden)@host:1883"},
+		{"user:secret@host:4222,nats://token@other:4222", "(hidden)@host:4222,nats://(hidden)@other:4222"},
+		{"wss://host/mqtt?token=secret", "wss://host/mqtt?(hidden)"},
+		{"wss://u:secret@host?secret", "wss://(hidden)@host?(hidden)"},
+		{"ws://a?x=se,cret&y=secret#secret,ws://b?z=secret", "ws://a?(hidden)"},
+	} {
+		if got := HideURL(tt.url); got != tt.shown {
+			t.Errorf("%s is shown as %s, want %s", tt.url, got, tt.shown)
+		}
+	}
+}
+
 func TestShortDurationsAreReadBackAsTheyWere(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Millisecond, 90 * time.Second, 5 * time.Minute, 100 * time.Minute, 720 * time.Hour, 61 * time.Second} {
 		got, err := time.ParseDuration(shortDuration(d))
