@@ -79,8 +79,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// minEnvelopeBytes leaves room for the required fields at their longest.
-const minEnvelopeBytes = 4096
+const (
+	// minEnvelopeBytes leaves room for the required fields at their longest.
+	minEnvelopeBytes = 4096
+	// maxEnvelopeBytes lets the bounded queues of the gateway and its carriers hold
+	// several of the largest envelopes.
+	maxEnvelopeBytes = 16 << 20
+)
 
 // Validate reports every problem, each with its key.
 func (c Config) Validate() []error {
@@ -108,8 +113,8 @@ func (c Config) Validate() []error {
 			bad(d.key, "is %s: use at least 1s", d.value)
 		}
 	}
-	if c.Protocol.MaxEnvelopeBytes < minEnvelopeBytes {
-		bad("protocol.max_envelope_bytes", "is %d: use at least %d", c.Protocol.MaxEnvelopeBytes, minEnvelopeBytes)
+	if n := c.Protocol.MaxEnvelopeBytes; n < minEnvelopeBytes || n > maxEnvelopeBytes {
+		bad("protocol.max_envelope_bytes", "is %d: use %d to %d", n, minEnvelopeBytes, maxEnvelopeBytes)
 	}
 	switch c.Protocol.RejectionReceipts {
 	case "directed", "off":
@@ -138,12 +143,15 @@ func (p Participation) validate() []error {
 	return problems
 }
 
-// ValidateAgents reports what is wrong with the bounds that the agents of a
-// carrier ask for, beyond what the carrier itself can see: the configured
-// limits.
+// ValidateAgents reports what is wrong with the agents of a carrier beyond what
+// the carrier itself can see: a peer id that is the gateway's own, and bounds
+// above the configured limits.
 func (c Config) ValidateAgents(key string, agents []core.HostedAgent) []error {
 	var problems []error
 	for _, a := range agents {
+		if a.Peer == PeerID(c.Name) {
+			problems = append(problems, fmt.Errorf("%s.agents.%s.peer_id: %s is the peer id of the gateway itself", key, a.Name, a.Peer))
+		}
 		_, found := c.askedFor(key+".agents."+a.Name, a)
 		problems = append(problems, found...)
 	}

@@ -68,21 +68,49 @@ func (b *brokers) close() error {
 }
 
 // pointsAt reports whether a carrier's url means the broker that listens on the
-// address: the same port, and a host that reaches it. Port 0 on both sides is
-// the free port that the broker finds.
+// address, by a scheme that the broker speaks.
 func pointsAt(rawURL, listen string) bool {
+	scheme, reaches := reach(rawURL, listen)
+	return reaches && plain(scheme)
+}
+
+// mistaken says what is wrong with a carrier's url that leads to an embedded
+// broker by a scheme that the broker does not speak; it is empty when nothing is.
+// The broker has the port, so that nobody else can be meant.
+func mistaken(rawURL, key, listen string) string {
+	scheme, reaches := reach(rawURL, listen)
+	if !reaches || plain(scheme) {
+		return ""
+	}
+	return fmt.Sprintf("has the scheme %s and the address of %s, which speaks plain TCP alone: "+
+		"leave the url out to follow the broker, or set %s.enabled: false", scheme, key, key)
+}
+
+// reach reports whether a url has the address of the broker that listens there,
+// whatever its scheme: the same port, and a host that reaches it. Port 0 on both
+// sides is the free port that the broker finds.
+func reach(rawURL, listen string) (scheme string, reaches bool) {
 	if !strings.Contains(rawURL, "://") {
 		rawURL = "nats://" + rawURL
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return false
+		return "", false
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || u.Port() != port {
-		return false
+		return "", false
 	}
-	return strings.EqualFold(u.Hostname(), host) || local(u.Hostname()) && (local(host) || everywhere(host))
+	return u.Scheme, strings.EqualFold(u.Hostname(), host) || local(u.Hostname()) && (local(host) || everywhere(host))
+}
+
+// plain reports whether a scheme means TCP without anything around it.
+func plain(scheme string) bool {
+	switch scheme {
+	case "nats", "tcp", "mqtt":
+		return true
+	}
+	return false
 }
 
 // local reports whether a host name means this machine's loopback.

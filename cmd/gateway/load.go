@@ -232,6 +232,9 @@ func (c *configuration) validateCarrier(section carrierSection, resolvable bool)
 	if cfg, ok := section.config.(agentHost); ok && resolvable && len(problems) == 0 {
 		problems = c.ValidateAgents(key, cfg.HostedAgents())
 	}
+	if wrong := c.mistakenURL(section); wrong != "" {
+		problems = append(problems, fmt.Errorf("%s.url: %s", key, wrong))
+	}
 	if cfg, ok := section.config.(*nats.Config); ok && c.lacksJetStream(cfg) {
 		problems = append(problems, fmt.Errorf("%s.mode: is jetstream, but embedded.nats, where its url points, has jetstream: false", key))
 	}
@@ -254,6 +257,22 @@ func unreported(problems, reported []error) []error {
 		key, _, _ := strings.Cut(err.Error(), ": ")
 		return speakOf(reported, key)
 	})
+}
+
+// mistakenURL says what is wrong with a url that leads to an embedded broker in a
+// way that the broker does not speak.
+func (c *configuration) mistakenURL(section carrierSection) string {
+	switch cfg := section.config.(type) {
+	case *nats.Config:
+		if c.Embedded.NATS.Enabled {
+			return mistaken(cfg.URL, "embedded.nats", c.Embedded.NATS.Listen)
+		}
+	case *mqtt.Config:
+		if c.Embedded.MQTT.Enabled {
+			return mistaken(cfg.URL, "embedded.mqtt", c.Embedded.MQTT.Listen)
+		}
+	}
+	return ""
 }
 
 // lacksJetStream reports a carrier that wants streams of an embedded server that
