@@ -346,7 +346,7 @@ func (c *committer) sweepParked() {
 			d.unpark(p)
 			d.giveUp(p, parkedTooLong())
 		}
-		delta, ended = d.parkedDelta, d.changes.Rejections
+		delta, ended = d.parkedDelta, d.givenUp
 		return tx.Apply(ctx, d.finish())
 	})
 	if err != nil {
@@ -355,7 +355,7 @@ func (c *committer) sweepParked() {
 	}
 	if delta != nil {
 		c.parked.merge(delta)
-		c.gateway.metrics.rejected(ended)
+		c.gateway.metrics.gaveUp(ended)
 	}
 }
 

@@ -78,6 +78,8 @@ type decider struct {
 	receipts []owedReceipt
 	// touched are the works, containers and peers to be written, once each.
 	touched touched
+	// givenUp are the rejections of messages that were parked.
+	givenUp []store.Rejection
 }
 
 type waiting struct {

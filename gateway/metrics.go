@@ -18,9 +18,11 @@ type metrics struct {
 	offers     *prometheus.CounterVec
 	rejections *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
-	wakes      *prometheus.CounterVec
-	groupSize  prometheus.Histogram
-	commitTime prometheus.Histogram
+	// parkedRefused counts what was parked and then refused.
+	parkedRefused *prometheus.CounterVec
+	wakes         *prometheus.CounterVec
+	groupSize     prometheus.Histogram
+	commitTime    prometheus.Histogram
 }
 
 func newMetrics(g *Gateway) *metrics {
@@ -31,6 +33,9 @@ func newMetrics(g *Gateway) *metrics {
 		}, []string{"carrier", "verdict"}),
 		rejections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gateway_rejections_total", Help: "Frames refused, by carrier and reason code.",
+		}, []string{"carrier", "reason"}),
+		parkedRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_parked_refused_total", Help: "Parked messages that ended in a refusal, by carrier and reason code.",
 		}, []string{"carrier", "reason"}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gateway_deliveries_total", Help: "Outcomes of deliveries and of attempts, by carrier and state.",
@@ -45,7 +50,7 @@ func newMetrics(g *Gateway) *metrics {
 			Name: "gateway_commit_seconds", Help: "Time of a commit, waiting for a locked store included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	m.registry.MustRegister(m.offers, m.rejections, m.deliveries, m.wakes, m.groupSize, m.commitTime,
+	m.registry.MustRegister(m.offers, m.rejections, m.parkedRefused, m.deliveries, m.wakes, m.groupSize, m.commitTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetCollector{g})
 	return m
 }
@@ -64,13 +69,16 @@ func (m *metrics) commit(offers int, took time.Duration) {
 
 func (m *metrics) settled(carrier string, s core.Settlement) {
 	m.offers.WithLabelValues(carrier, verdictLabel(s)).Inc()
+	if s.Rejection != nil {
+		m.rejections.WithLabelValues(carrier, string(s.Rejection.Reason)).Inc()
+	}
 }
 
-// rejected counts what the rejection log gained: refused frames, and parked
-// messages that were given up.
-func (m *metrics) rejected(rows []store.Rejection) {
+// gaveUp counts parked messages that ended in a refusal, long after their
+// carrier was told that they were committed.
+func (m *metrics) gaveUp(rows []store.Rejection) {
 	for i := range rows {
-		m.rejections.WithLabelValues(rows[i].Carrier, string(rows[i].Reason)).Inc()
+		m.parkedRefused.WithLabelValues(rows[i].Carrier, string(rows[i].Reason)).Inc()
 	}
 }
 

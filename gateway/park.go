@@ -105,11 +105,13 @@ func (d *decider) admitParked(p *store.Parked) *core.Rejection {
 
 // giveUp turns a parked message into a rejection; its key is given up with it.
 func (d *decider) giveUp(p *store.Parked, why *core.Rejection) {
-	d.changes.Rejections = append(d.changes.Rejections, store.Rejection{
+	row := store.Rejection{
 		Hash: sha256.Sum256(p.Payload), Size: int64(len(p.Payload)), Carrier: p.Carrier,
 		ClaimedWorkspaceID: p.Key.WorkspaceID, ClaimedID: p.Key.ID, ClaimedFrom: p.From,
 		Reason: why.Reason, Detail: why.Detail, At: d.now,
-	})
+	}
+	d.changes.Rejections = append(d.changes.Rejections, row)
+	d.givenUp = append(d.givenUp, row)
 	if p.ID != 0 {
 		d.changes.Forgotten = append(d.changes.Forgotten, p.Key)
 	}

@@ -33,7 +33,7 @@ func (c *committer) publish(g group, t *transaction) {
 			r.after()
 		}
 	}
-	c.gateway.metrics.rejected(t.rejections)
+	c.gateway.metrics.gaveUp(t.givenUp)
 	for _, e := range t.ended {
 		c.gateway.noteEnding(e)
 	}

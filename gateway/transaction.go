@@ -40,9 +40,10 @@ type transaction struct {
 	// reserved is the last of the positions that were set aside for what waited
 	// for a peer before this group; nextReserved is the next of them.
 	nextReserved, reserved int64
-	// messages counts what history gained, rejections what the log did.
-	messages   int
-	rejections []store.Rejection
+	// messages counts what history gained.
+	messages int
+	// givenUp are the rejections of messages that were parked.
+	givenUp []store.Rejection
 	// ended counts deliveries that ended otherwise than by a result.
 	ended []endedBatch
 	// wakes is true when a wake was admitted.
@@ -135,7 +136,7 @@ func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
 		t.woken[delivery.ID.Recipient] = true
 	}
 	t.wakes = len(changes.Wakes) > 0
-	t.messages, t.rejections = len(changes.Messages), changes.Rejections
+	t.messages, t.givenUp = len(changes.Messages), d.givenUp
 	t.lastSeq, t.parked = d.lastSeq, d.parkedDelta
 	if err := t.relocate(ctx, d); err != nil {
 		return err

@@ -195,10 +195,7 @@ func (f *farSide) change(change func(*jetstream.StreamConfig)) {
 // does not hear in between it would take for not sent.
 func (f *farSide) restore() {
 	f.broker.start()
-	eventually(f.t, "the far side is connected again", f.client.IsConnected)
-	if err := f.client.Flush(); err != nil {
-		f.t.Errorf("the far side is not connected: %v", err)
-	}
+	eventually(f.t, "the far side is connected again", func() bool { return f.client.IsConnected() && f.client.Flush() == nil })
 }
 
 func (f *farSide) close() {
