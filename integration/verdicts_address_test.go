@@ -35,6 +35,10 @@ func matrixAddressCases() []matrixCase {
 		add("public, "+c, committed, (*matrixWorld).say, class(c))
 		add("a greet, "+c, committed, (*matrixWorld).greet, class(c))
 	}
+	for _, c := range []string{"shout", "broadcast/", "peer", "ingress/x"} {
+		add("no class of ours, "+c, malformed, (*matrixWorld).say, class(c))
+	}
+	add("a peer of several levels", malformed, (*matrixWorld).open, peer(func(w *matrixWorld) string { return tokenOfB(w) + "/b/c" }))
 	add("directed, ingress", committed, (*matrixWorld).open, class("ingress"))
 	add("directed, broadcast", malformed, (*matrixWorld).open, class("broadcast"))
 	add("directed, its peer", committed, (*matrixWorld).open, peer(tokenOfB))
