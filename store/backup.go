@@ -43,7 +43,7 @@ func backup(ctx context.Context, db bun.IDB, file string) error {
 	partial := file + ".partial-" + randomHex(4)
 	f, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("back up: %w", err)
+		return fmt.Errorf("back up to %s: %w", file, cause(err))
 	}
 	defer func() { _ = os.Remove(partial) }()
 	defer f.Close()
@@ -51,11 +51,11 @@ func backup(ctx context.Context, db bun.IDB, file string) error {
 		return fmt.Errorf("back up to %s: %w", file, err)
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("back up: %w", err)
+		return fmt.Errorf("back up to %s: %w", file, cause(err))
 	}
 	// A link, unlike a rename, does not replace what came there meanwhile.
 	if err := os.Link(partial, file); err != nil {
-		return fmt.Errorf("back up: %w", err)
+		return fmt.Errorf("back up to %s: %w", file, cause(err))
 	}
 	return syncDir(filepath.Dir(file))
 }
@@ -67,4 +67,18 @@ func syncDir(dir string) error {
 		return fmt.Errorf("back up: %w", err)
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// cause is the error of a file operation without the file's name, for the
+// partial file is nobody else's business.
+func cause(err error) error {
+	var file *os.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &file):
+		return file.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }

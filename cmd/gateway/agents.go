@@ -32,7 +32,7 @@ func (p *process) agentsListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the hosted agents: what they have used of their bounds, and their latest wakes",
 		Example: "  gateway agents list\n  gateway agents list -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), &r, client.Path("agents"), nil, p.stdout, out.json(), printAgents)
 		},
@@ -76,7 +76,10 @@ func printAgents(w io.Writer, page *agentsPage) error {
 }
 
 func (p *process) agentsRenewCommand() *cobra.Command {
-	var r remote
+	var (
+		r   remote
+		out output
+	)
 	cmd := &cobra.Command{
 		Use:   "renew NAME",
 		Short: "Give a live agent a new participation with the configured bounds and an unused budget",
@@ -85,7 +88,7 @@ running gateway asks for, with nothing used of them. A wake that is open stays o
 the account of the old one. Where two carriers host an agent of that name, say
 CARRIER.NAME.`,
 		Example: "  gateway agents renew echo",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := r.open()
 			if err != nil {
@@ -93,12 +96,16 @@ CARRIER.NAME.`,
 			}
 			defer c.Close()
 			if err := c.Call(cmd.Context(), http.MethodPost, client.Path("agents", args[0], "renew")); err != nil {
-				return err
+				return fmt.Errorf("renew agent %s: %w", printable(args[0]), err)
+			}
+			if out.json() {
+				return printJSON(p.stdout, map[string]string{"renewed": args[0]})
 			}
 			fmt.Fprintf(p.stdout, "renewed %s\n", printable(args[0]))
 			return nil
 		},
 	}
 	r.addFlags(cmd)
+	out.addFlag(cmd, "text")
 	return cmd
 }

@@ -47,7 +47,7 @@ takes nothing for as long as --give-up-after says once stdin has ended, what had
 no answer is given up, and the exit status is 1. The peer stays attached, and its
 inbox keeps what comes, unless --detach is given.`,
 		Example: "  gateway attach --workspace demo --channel general --peer bob\n  socat EXEC:./agent EXEC:'gateway attach --workspace demo --channel general --peer bob'",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if patience <= 0 {
 				return usagef("--give-up-after: %s is not positive", patience)

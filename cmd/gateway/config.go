@@ -35,7 +35,7 @@ func (p *process) configPrintCommand() *cobra.Command {
 		Use:     "print",
 		Short:   "Print the configuration in force, without secrets",
 		Example: "  gateway config print --config gateway.yaml\n  gateway config print -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(*cobra.Command, []string) error {
 			c, err := p.load()
 			if err != nil {
@@ -64,26 +64,46 @@ func (p *process) configPrintCommand() *cobra.Command {
 }
 
 func (p *process) configCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var out output
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and name every problem with its key",
 		Long: `Check everything that can be told without starting: unknown keys, values of the
 wrong type or out of range, files that are not there. Every problem is one line
 on stderr that begins with its key; the exit status is then 2.`,
 		Example: "  gateway config check --config gateway.yaml",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := p.load(); err != nil {
+			_, err := p.load()
+			var usage *usageError
+			switch {
+			case err == nil && out.json():
+				return printJSON(p.stdout, checkReport{Good: true, Problems: []string{}})
+			case err == nil:
+				_, err := fmt.Fprintln(p.stdout, "the configuration is good")
 				return err
+			case errors.As(err, &usage) && out.json():
+				return errors.Join(err, printJSON(p.stdout, checkReport{Problems: strings.Split(err.Error(), "\n")}))
 			}
-			_, err := fmt.Fprintln(p.stdout, "the configuration is good")
 			return err
 		},
 	}
+	out.addFlag(cmd, "text")
+	return cmd
+}
+
+// checkReport is what a program is told of a configuration. Each problem begins
+// with its key.
+type checkReport struct {
+	Good     bool     `json:"good"`
+	Problems []string `json:"problems"`
 }
 
 func (p *process) configInitCommand() *cobra.Command {
-	var force bool
+	var (
+		out   output
+		force bool
+	)
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a configuration file with every key, its default and what it means",
@@ -91,7 +111,7 @@ func (p *process) configInitCommand() *cobra.Command {
 gateway.yaml when it is not named, "-" is stdout. A file that exists is kept,
 unless --force is given.`,
 		Example: "  gateway config init\n  gateway config init -",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOne("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := "gateway.yaml"
 			if len(args) > 0 {
@@ -102,12 +122,19 @@ unless --force is given.`,
 				return err
 			}
 			if err := writeNew(name, example.Config(), force); err != nil {
+				if errors.Is(err, os.ErrExist) {
+					err = fmt.Errorf("%w; name another file, or overwrite it with --force", err)
+				}
 				return &usageError{err}
+			}
+			if out.json() {
+				return printJSON(p.stdout, fileReport{File: name})
 			}
 			_, err := fmt.Fprintf(p.stdout, "wrote %s; start with: %s serve --config %s\n", name, p.program, name)
 			return err
 		},
 	}
+	out.addFlag(cmd, "text")
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite a file that exists")
 	return cmd
 }

@@ -162,7 +162,7 @@ func TestConfigInitKeepsAFileThatExists(t *testing.T) {
 	if err := os.WriteFile(name, []byte("name: mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := command(t, "", "config", "init", name); got.status != exitUsage {
+	if got := command(t, "", "config", "init", name); got.status != exitUsage || !strings.Contains(got.stderr, "--force") {
 		t.Errorf("got %+v", got)
 	}
 	if text, err := os.ReadFile(name); err != nil || string(text) != "name: mine\n" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,7 +43,7 @@ func (p *process) deadLettersListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the deliveries that were given up, each with its reason",
 		Example: "  gateway deadletters list\n  gateway deadletters list -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := r.open()
 			if err != nil {
@@ -98,13 +99,19 @@ func printDeadLetters(w io.Writer, letters []core.DeadLetter) error {
 // deadLetterActionCommand does one thing to each delivery that is named. One
 // that fails does not keep the others from being tried.
 func (p *process) deadLetterActionCommand(name, short, done string, act func(context.Context, *client.Client, string) error) *cobra.Command {
-	var r remote
+	var (
+		r   remote
+		out output
+	)
 	cmd := &cobra.Command{
 		Use:     name + " DELIVERY...",
 		Short:   short,
 		Example: "  gateway deadletters " + name + " 17-2",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("DELIVERY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDeliveries(args); err != nil {
+				return err
+			}
 			c, err := r.open()
 			if err != nil {
 				return err
@@ -112,12 +119,16 @@ func (p *process) deadLetterActionCommand(name, short, done string, act func(con
 			defer c.Close()
 			failed := false
 			for _, id := range args {
-				if err := act(cmd.Context(), c, id); err != nil {
+				err := act(cmd.Context(), c, id)
+				report := letterReport{Delivery: id, Outcome: done}
+				if err != nil {
 					failed = true
-					fmt.Fprintf(p.stderr, "error: %s: %v\n", printable(id), err)
-					continue
+					report.Outcome, report.Error = "failed", err.Error()
+					fmt.Fprintf(p.stderr, "error: %s: %v%s\n", printable(id), err, p.advise(err))
 				}
-				fmt.Fprintf(p.stdout, "%s %s\n", done, printable(id))
+				if err := report.write(p.stdout, out.json()); err != nil {
+					return err
+				}
 			}
 			if failed {
 				return errFailed
@@ -126,5 +137,38 @@ func (p *process) deadLetterActionCommand(name, short, done string, act func(con
 		},
 	}
 	r.addFlags(cmd)
+	out.addFlag(cmd, "text")
 	return cmd
+}
+
+// checkDeliveries refuses what cannot be the id of a delivery before anything is
+// done to the others.
+func checkDeliveries(ids []string) error {
+	var problems []error
+	for _, id := range ids {
+		if _, err := core.ParseDeliveryID(id); err != nil {
+			problems = append(problems, usagef("%s is not the id of a delivery; `deadletters list` shows them, in the form 17-2", printable(id)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// letterReport is what became of one dead letter.
+type letterReport struct {
+	Delivery string `json:"delivery"`
+	// Outcome is replayed, discarded or failed.
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// write leaves failures out of the text, for they are told on stderr.
+func (l letterReport) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, l)
+	}
+	if l.Error != "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s %s\n", l.Outcome, printable(l.Delivery))
+	return err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -18,7 +20,7 @@ func (p *process) digestCommand() *cobra.Command {
 document ("-" is stdin). FILE holds the document itself, or an envelope of kind
 capability. What the document says of its own digest is not part of it.`,
 		Example: "  gateway digest capability.json\n  gateway digest -o json envelope.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := p.openInput(args)
 			if err != nil {
@@ -63,8 +65,8 @@ func findCapability(raw []byte) (document []byte, declared string, err error) {
 			Capability json.RawMessage `json:"capability"`
 		} `json:"body"`
 	}
-	if err := json.Unmarshal(raw, &envelope); err != nil {
-		return nil, "", fmt.Errorf("not a JSON object: %w", err)
+	if err := readObject(raw, &envelope); err != nil {
+		return nil, "", err
 	}
 	document = raw
 	if envelope.Protocol != "" {
@@ -75,8 +77,25 @@ func findCapability(raw []byte) (document []byte, declared string, err error) {
 	var own struct {
 		Digest string `json:"digest"`
 	}
-	if err := json.Unmarshal(document, &own); err != nil {
-		return nil, "", fmt.Errorf("not a capability document: %w", err)
+	if err := readObject(document, &own); err != nil {
+		return nil, "", fmt.Errorf("the capability is %w", err)
 	}
 	return document, own.Digest, nil
+}
+
+// readObject reads some members of a JSON object, and says in words of JSON what
+// is wrong with one that is none.
+func readObject(raw []byte, into any) error {
+	err := json.Unmarshal(raw, into)
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
+	switch {
+	case err == nil && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")):
+		return nil
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %w", err)
+	case errors.As(err, &shape) && shape.Field != "":
+		return fmt.Errorf("not a capability document: %s must not be a JSON %s", shape.Field, shape.Value)
+	}
+	return errors.New("not a JSON object")
 }

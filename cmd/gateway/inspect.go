@@ -25,12 +25,13 @@ acknowledgement of its carrier, and the receipts that peers sent for it. A
 carrier's acknowledgement says that a carrier took the bytes; a receipt says
 what a peer made of them. Neither stands for the other.`,
 		Example: "  gateway inspect m-1 --workspace demo\n  gateway inspect m-1 --workspace demo -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := client.Path("workspaces", workspace, "messages", args[0])
-			return show(cmd.Context(), &r, path, v.query(), p.stdout, out.json(), func(w io.Writer, in *core.Inspection) error {
+			err := show(cmd.Context(), &r, path, v.query(), p.stdout, out.json(), func(w io.Writer, in *core.Inspection) error {
 				return printInspection(w, args[0], in)
 			})
+			return notFound(err, "message "+printable(args[0]), workspace, v.peer)
 		},
 	}
 	r.addFlags(cmd)

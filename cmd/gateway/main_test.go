@@ -51,8 +51,14 @@ func TestWrongUsageEndsWithStatus2AndSaysWhyOnStderr(t *testing.T) {
 		{"unknown command", []string{"serv"}, "unknown command"},
 		{"unknown command of a group", []string{"config", "prnt"}, "unknown command"},
 		{"unknown flag", []string{"serve", "--prot"}, "unknown flag"},
-		{"too many arguments", []string{"serve", "now"}, "unknown command"},
-		{"too few arguments", []string{"inspect"}, "arg"},
+		{"unknown command with --help", []string{"serv", "--help"}, `unknown command "serv"`},
+		{"unknown command of a group with --help", []string{"config", "prnt", "--help"}, `unknown command "prnt"`},
+		{"too many arguments", []string{"serve", "now"}, `unexpected argument "now"`},
+		{"one argument too many", []string{"inspect", "a", "b", "--workspace", "w"}, `unexpected argument "b"`},
+		{"too few arguments", []string{"inspect", "--workspace", "w"}, "the argument ID is missing"},
+		{"no delivery", []string{"deadletters", "replay"}, "the argument DELIVERY is missing"},
+		{"no delivery's id", []string{"deadletters", "discard", "1-1", "x"}, "x is not the id of a delivery"},
+		{"unreadable token file", []string{"peers", "--workspace", "w", "--token-file", "no-such-token"}, "--token-file: "},
 		{"missing flag", []string{"peers"}, "workspace"},
 		{"bad number", []string{"tail", "--after", "x"}, "after"},
 		{"bad format", []string{"version", "-o", "xml"}, "-o"},
@@ -104,6 +110,9 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func TestVersionNamesTheProtocol(t *testing.T) {
 	if got := command(t, "", "version"); got.status != exitGood || !strings.Contains(got.stdout, "compozy-network/v0") {
 		t.Errorf("got %+v", got)
+	}
+	if flag := command(t, "", "--version"); flag != command(t, "", "version") {
+		t.Errorf("--version gives %+v", flag)
 	}
 	if got := command(t, "", "version", "-o", "json"); got.status != exitGood || !strings.HasPrefix(got.stdout, `{"version":`) {
 		t.Errorf("got %+v", got)

@@ -27,7 +27,7 @@ The command ends when stdin does. The peer stays attached, and its inbox keeps
 what comes, unless --detach is given. A gateway that is away makes calls fail;
 the next call tries again.`,
 		Example: "  gateway mcp --workspace demo --channel general --peer assistant",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkSeat(seat); err != nil {
 				return err

@@ -19,7 +19,7 @@ func (p *process) peersCommand() *cobra.Command {
 		Use:     "peers",
 		Short:   "List the peers of a workspace and where each is",
 		Example: "  gateway peers --workspace demo",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), &r, client.Path("workspaces", workspace, "peers"), nil, p.stdout, out.json(), printPeers)
 		},

@@ -28,7 +28,7 @@ func (p *process) rejectionsCommand() *cobra.Command {
 what the envelope claimed of itself, its hash and size, and why it was refused.
 The same bytes refused again on the same carrier count on one entry.`,
 		Example: "  gateway rejections\n  gateway rejections --limit 5 -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
 				return usagef("--limit: %d is not a positive number", limit)

@@ -117,6 +117,33 @@ func TestCommandsSayWhenNobodyAnswers(t *testing.T) {
 		if got.status != exitFailed || !strings.Contains(got.stderr, "no answer from the gateway at http://127.0.0.1:1") {
 			t.Errorf("%v: %+v", args, got)
 		}
+		if !strings.Contains(got.stderr, "start it with `gateway serve`") {
+			t.Errorf("%v does not say what to do: %s", args, got.stderr)
+		}
+	}
+}
+
+func TestWhatIsNotKnownIsNamed(t *testing.T) {
+	url := fakeGateway(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	cases := []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"a message", []string{"inspect", "m-1", "--workspace", "w"}, []string{"workspace w has no message m-1", "name one with --peer", "404"}},
+		{"a unit of work", []string{"work", "w-1", "--workspace", "w"}, []string{"workspace w has no work w-1", "name one with --peer"}},
+		{"a message, as somebody", []string{"inspect", "m-1", "--workspace", "w", "--peer", "bob"}, []string{"no message m-1", "--peer bob is shown"}},
+		{"an agent", []string{"agents", "renew", "echo"}, []string{"renew agent echo: "}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := command(t, "", append(tc.args, "--url", url)...)
+			for _, want := range tc.says {
+				if got.status != exitFailed || !strings.Contains(got.stderr, want) {
+					t.Errorf("%+v; want %q", got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -313,6 +340,11 @@ func TestDeadLettersAreListedOverAllPagesAndHandledOneByOne(t *testing.T) {
 	replay := command(t, "", "deadletters", "replay", "9-9", "1-1", "--url", url)
 	if replay.status != exitFailed || replay.stdout != "replayed 1-1\n" || !strings.Contains(replay.stderr, "9-9: the gateway answered 409: Conflict: has expired") {
 		t.Errorf("got %+v", replay)
+	}
+	asJSON := command(t, "", "deadletters", "replay", "9-9", "1-1", "--url", url, "-o", "json")
+	if want := `{"delivery":"9-9","outcome":"failed","error":"the gateway answered 409: Conflict: has expired"}` + "\n" +
+		`{"delivery":"1-1","outcome":"replayed"}` + "\n"; asJSON.status != exitFailed || asJSON.stdout != want {
+		t.Errorf("got %+v, want %s", asJSON, want)
 	}
 	if discard := command(t, "", "deadletters", "discard", "2-1", "--url", url); discard.status != exitGood || discard.stdout != "discarded 2-1\n" {
 		t.Errorf("got %+v", discard)

@@ -33,6 +33,9 @@ type process struct {
 	dataDir    string
 	logLevel   string
 	logFormat  string
+
+	// unknown is the error of a help that was asked for a command that there is not.
+	unknown error
 }
 
 // errFailed ends a command with status 1 when its output has said why already.
@@ -60,6 +63,9 @@ func (p *process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = p.unknown
+	}
 	var usage *usageError
 	switch {
 	case err == nil:
@@ -78,7 +84,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 		// Whoever read our output has gone; nobody is left to be told.
 		return exitFailed
 	default:
-		fmt.Fprintf(p.stderr, "error: %v\n", err)
+		fmt.Fprintf(p.stderr, "error: %v%s\n", err, p.advise(err))
 		return exitFailed
 	}
 }
@@ -123,6 +129,16 @@ wrong usage or configuration.`,
 		},
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = versionLine(buildVersion())
+	root.SetVersionTemplate("{{.Version}}\n")
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if named := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(named) > 0 {
+			p.unknown = unknownCommand(cmd, named[0])
+			return
+		}
+		help(cmd, args)
+	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", "", "configuration `FILE` (YAML); without one the defaults run")
 	flags.StringVar(&p.dataDir, "data-dir", "", "`DIR` of the database, in place of data_dir")
@@ -146,13 +162,17 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "; did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+		return unknownCommand(cmd, args[0])
 	}
 	return cmd
+}
+
+func unknownCommand(parent *cobra.Command, name string) error {
+	hint := ""
+	if near := parent.SuggestionsFor(name); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef("unknown command %q for %q%s", name, parent.CommandPath(), hint)
 }
 
 func (p *process) checkLogFlags() error {

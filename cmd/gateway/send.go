@@ -43,7 +43,7 @@ Sending the same envelope again is always safe.`,
   gateway send --workspace demo --channel general --from alice --to bob --direct --text "psst"
   gateway send envelope.json
   gateway send -o json < envelopes.ndjson`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := r.open()
 			if err != nil {

@@ -24,7 +24,7 @@ A broker that is down is no error: the gateway starts, says on /readyz which
 carrier is not ready, and keeps trying. SIGTERM and SIGINT stop it gracefully;
 a second signal ends it at once.`,
 		Example: "  gateway serve\n  gateway serve --config gateway.yaml --log-format json\n  GATEWAY_CARRIERS__HTTP__LISTEN=127.0.0.1:9090 gateway serve",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
 	}
 }
@@ -35,6 +35,7 @@ func (p *process) serve(ctx context.Context) error {
 		return err
 	}
 	logger := p.logger()
+	c.warnOfOpenSecrets(logger)
 	db, err := store.Open(ctx, store.Options{
 		Dir: c.DataDir, Synchronous: c.Store.Synchronous, Logger: logger, Now: time.Now,
 	})

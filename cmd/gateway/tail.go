@@ -32,7 +32,7 @@ broke, without gap or repeat.
 It starts with what comes next; --after starts behind a position of the history
 (0 is the beginning of what is kept).`,
 		Example: "  gateway tail --workspace demo --channel general\n  gateway tail --workspace demo --channel general --peer alice --after 0 -o text",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := r.open()
 			if err != nil {

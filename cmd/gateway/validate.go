@@ -32,7 +32,7 @@ time.
 Every envelope gets one line of output. The exit status is 0 when all are valid,
 1 when one is not.`,
 		Example: "  gateway validate envelopes.ndjson\n  gateway validate --at now -o json - < envelope.json",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			v := validator{out: p.stdout, json: out.json()}
 			if at != "" {

@@ -14,18 +14,22 @@ func (p *process) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program and of the protocol",
 		Example: "  gateway version\n  gateway version -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(),
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			if out.json() {
 				return printJSON(p.stdout, v)
 			}
-			_, err := fmt.Fprintf(p.stdout, "gateway %s (%s, %s)\n", v.Version, v.Protocol, v.Go)
+			_, err := fmt.Fprintln(p.stdout, versionLine(v))
 			return err
 		},
 	}
 	out.addFlag(cmd, "text")
 	return cmd
+}
+
+func versionLine(v versionInfo) string {
+	return fmt.Sprintf("gateway %s (%s, %s)", v.Version, v.Protocol, v.Go)
 }
 
 type versionInfo struct {

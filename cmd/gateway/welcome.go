@@ -63,9 +63,21 @@ func (r *running) where(section carrierSection) string {
 				live++
 			}
 		}
-		return fmt.Sprintf("%d agents, %d of them live", len(cfg.Agents), live)
+		return describeAgents(len(cfg.Agents), live)
 	}
 	return ""
+}
+
+func describeAgents(all, live int) string {
+	switch {
+	case all == 0:
+		return "no agents"
+	case all == 1 && live == 1:
+		return "1 agent, live"
+	case all == 1:
+		return "1 agent, not live"
+	}
+	return fmt.Sprintf("%d agents, %d of them live", all, live)
 }
 
 // baseURL is how a client on this machine reaches an HTTP carrier.

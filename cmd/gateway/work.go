@@ -19,10 +19,11 @@ func (p *process) workCommand() *cobra.Command {
 		Use:     "work ID",
 		Short:   "Show how a unit of work stands",
 		Example: "  gateway work w-1 --workspace demo",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := client.Path("workspaces", workspace, "work", args[0])
-			return show(cmd.Context(), &r, path, v.query(), p.stdout, out.json(), printWork)
+			err := show(cmd.Context(), &r, path, v.query(), p.stdout, out.json(), printWork)
+			return notFound(err, "work "+printable(args[0]), workspace, v.peer)
 		},
 	}
 	r.addFlags(cmd)

@@ -57,6 +57,11 @@ func New(o Options) (*Client, error) {
 	if transport.TLSClientConfig, err = tlsConfig(o); err != nil {
 		return nil, err
 	}
+	if o.TokenFile != "" {
+		if _, err := os.ReadFile(o.TokenFile); err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+	}
 	return &Client{
 		base:      strings.TrimRight(u.String(), "/"),
 		tokenFile: o.TokenFile,
