@@ -14,10 +14,13 @@ type turn struct {
 	// settled.
 	over chan struct{}
 
-	mu      sync.Mutex
-	owed    int
-	ended   bool
-	outcome core.WakeOutcome
+	mu   sync.Mutex
+	owed int
+	// decided is true once the outcome is known, complete once nothing more of the
+	// turn is read. A turn that ran out of time is decided before its process is
+	// dead.
+	decided, complete bool
+	outcome           core.WakeOutcome
 }
 
 func newTurn(id string) *turn { return &turn{id: id, over: make(chan struct{})} }
@@ -34,30 +37,33 @@ func (t *turn) settled() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owed--
-	t.close()
-}
-
-// end gives the turn its outcome; the first one counts.
-func (t *turn) end(o core.WakeOutcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return
-	}
-	t.ended, t.outcome = true, o
-	t.close()
-}
-
-func (t *turn) close() {
-	if t.ended && t.owed == 0 {
+	if t.complete && t.owed == 0 {
 		close(t.over)
 	}
 }
 
-func (t *turn) hasEnded() bool {
+// decide gives the turn its outcome, and reports false when it has one: the
+// first one counts.
+func (t *turn) decide(o core.WakeOutcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ended
+	if t.decided {
+		return false
+	}
+	t.decided, t.outcome = true, o
+	return true
+}
+
+// end says that nothing more of the turn is read. It is called once, and gives
+// the outcome where there is none yet.
+func (t *turn) end(o core.WakeOutcome) {
+	t.decide(o)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.complete = true
+	if t.owed == 0 {
+		close(t.over)
+	}
 }
 
 // result is the outcome of a turn that is over.
@@ -128,9 +134,16 @@ func (s *session) done(said control, resident bool) bool {
 		s.mu.Unlock()
 		return true
 	}
+	outcome := outcomeOf(said)
+	if !t.decide(outcome) {
+		// Its time is over and it is being killed: what is still read was written in
+		// the wake.
+		s.mu.Unlock()
+		return true
+	}
 	s.turn = nil
 	s.mu.Unlock()
-	t.end(outcomeOf(said))
+	t.end(outcome)
 	return true
 }
 

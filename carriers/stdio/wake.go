@@ -89,11 +89,10 @@ func (a *agent) wakeResident(ctx context.Context, w core.WakeRequest) (core.Wake
 	}
 }
 
-// outOfTime ends a turn whose time is over: what the agent has not said by now
-// it says no more.
+// outOfTime ends a turn whose time is over. What the agent has written until it
+// is dead belongs to the turn, its last word excepted.
 func (a *agent) outOfTime(s *session, t *turn) core.WakeOutcome {
-	if !t.hasEnded() {
-		t.end(core.WakeOutcome{State: core.WakeDeadlineExceeded, Detail: tooLong + "; the agent was killed"})
+	if t.decide(core.WakeOutcome{State: core.WakeDeadlineExceeded, Detail: tooLong + "; the agent was killed"}) {
 		s.order(tooLong)
 	}
 	<-t.over

@@ -232,3 +232,51 @@ func TestAStopEndsAWakeWithoutAnOutcome(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAnAgentWritesUntilItIsKilledBelongsToItsWake(t *testing.T) {
+	for _, launch := range []LaunchMode{LaunchStart, LaunchWake} {
+		t.Run(string(launch), func(t *testing.T) {
+			cfg := shell("ada", `read -r line; while :; do echo "{\"id\":\"more\"}"; done`)
+			cfg.Launch = launch
+			b := run(t, one("ada", cfg))
+			b.ready()
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			o := over(t, b.wake(ctx, "ada", &wrote{}, messageOf("a")))
+			if o.err != nil || o.outcome.State != core.WakeDeadlineExceeded {
+				t.Errorf("it ended as %+v", o)
+			}
+			offered := b.in.frames()
+			until(t, "the process is gone", func() bool { return b.agent("ada").State != string(agentRunning) || b.agent("ada").Starts > 1 })
+			if len(offered) == 0 || len(b.in.frames()) != len(offered) {
+				t.Errorf("%d envelopes when the wake was over, %d at the end", len(offered), len(b.in.frames()))
+			}
+			for i, f := range offered {
+				if f.Wake != "wake_7" {
+					t.Fatalf("envelope %d belongs to %q", i, f.Wake)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatAnAgentWritesBehindItsDone(t *testing.T) {
+	for launch, want := range map[LaunchMode]string{
+		LaunchStart: "",       // The word ended the wake.
+		LaunchWake:  "wake_7", // The end of the process ends it.
+	} {
+		t.Run(string(launch), func(t *testing.T) {
+			cfg := shell("ada", `read -r line; read -r line; echo '{"carrier":{"done":"wake_7"}}'; echo '{"id":"behind"}'; read -r line`)
+			cfg.Launch = launch
+			b := run(t, one("ada", cfg))
+			b.ready()
+			if o := over(t, b.wake(t.Context(), "ada", &wrote{}, messageOf("a"))); o.err != nil {
+				t.Errorf("it ended as %+v", o)
+			}
+			until(t, "it is offered", func() bool { return len(b.in.frames()) == 1 })
+			if f := b.in.frames()[0]; f.Wake != want {
+				t.Errorf("it belongs to %q, want %q", f.Wake, want)
+			}
+		})
+	}
+}
