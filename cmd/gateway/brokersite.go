@@ -98,7 +98,7 @@ func (s *brokerSite) advise(err error) error {
 	if len(along) > 0 {
 		move += ", and " + strings.Join(along, " and ") + " to the same"
 	}
-	return fmt.Errorf("%w; set %s, or to use the broker that is there, %s.enabled: false", err, move, s.key)
+	return fmt.Errorf("%w; set %s, or to use the broker that is there, %s.enabled: false and its address as the carrier's url", err, move, s.key)
 }
 
 // adviseListen adds the same for a carrier that listens itself.
