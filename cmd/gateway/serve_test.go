@@ -324,15 +324,18 @@ func TestServeEndsWithStatus2WhereItCannotStart(t *testing.T) {
 		advice string
 	}{
 		{
-			"HTTP port in use", t.TempDir(), []string{"GATEWAY_CARRIERS__HTTP__LISTEN=" + address},
+			"HTTP port in use", t.TempDir(),
+			[]string{"GATEWAY_CARRIERS__HTTP__LISTEN=" + address},
 			"carriers.http.listen", "set carriers.http.listen to another address (GATEWAY_CARRIERS__HTTP__LISTEN)",
 		},
 		{
-			"NATS port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__NATS__LISTEN=" + address},
+			"NATS port in use", t.TempDir(),
+			[]string{"GATEWAY_EMBEDDED__NATS__LISTEN=" + address},
 			"embedded.nats.listen", "set embedded.nats.listen to another address (GATEWAY_EMBEDDED__NATS__LISTEN; port 0 takes a free one), or to use the broker that is there, embedded.nats.enabled: false",
 		},
 		{
-			"MQTT port in use", t.TempDir(), []string{"GATEWAY_EMBEDDED__MQTT__LISTEN=" + address, "GATEWAY_CARRIERS__MQTT__URL=tcp://" + address},
+			"MQTT port in use", t.TempDir(),
+			[]string{"GATEWAY_EMBEDDED__MQTT__LISTEN=" + address, "GATEWAY_CARRIERS__MQTT__URL=tcp://" + address},
 			"embedded.mqtt.listen", ", and carriers.mqtt.url to the same, or",
 		},
 		{"data directory in use", running, nil, "data_dir", ""},

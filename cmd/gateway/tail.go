@@ -129,15 +129,14 @@ func (p *process) warnOfGap(e client.Event) {
 		After          int64 `json:"after"`
 		ContinuesAfter int64 `json:"continues_after"`
 	}
-	message := "messages behind the position are no longer kept"
-	switch err := json.Unmarshal(e.Data, &gap); {
-	case err != nil:
-		p.logger().Warn(message, "continues_after", e.ID)
+	err := json.Unmarshal(e.Data, &gap)
+	if err == nil && gap.After > gap.ContinuesAfter {
+		p.logger().Warn("the position is unknown to this gateway; what comes next is shown",
+			"position", gap.After, "continues_after", gap.ContinuesAfter)
 		return
-	case gap.After > gap.ContinuesAfter:
-		message = "the position is unknown to this gateway; what comes next is shown"
 	}
-	p.logger().Warn(message, "position", gap.After, "continues_after", gap.ContinuesAfter)
+	p.logger().Warn("messages behind the position are no longer kept",
+		"position", gap.After, "continues_after", e.ID)
 }
 
 // describeEnvelope tells a person what a message says, on one line.
