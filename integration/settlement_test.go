@@ -86,11 +86,10 @@ func (s *sieve) closeAll() {
 	}
 }
 
-// TestAKillBetweenARejectionAndItsTermLosesNothing: a Term takes a message off a
-// work queue for good, so it must follow the rejection's commit. Killed in
-// between, the message is still in the stream and is settled after the restart.
-func TestAKillBetweenARejectionAndItsTermLosesNothing(t *testing.T) {
-	t.Parallel()
+// onAWorkQueue is a gateway whose stream is a work queue, where a Term takes a
+// message off for good. Behind the sieve, the server need not hear it.
+func onAWorkQueue(t *testing.T) (*gateway, *node, *sieve) {
+	t.Helper()
 	at := brokers{nats: newNATSServer(t), mosquittoPort: freePort(t)}
 	at.nats.start(t)
 	client := connectNode(t, at.nats.url())
@@ -102,12 +101,20 @@ func TestAKillBetweenARejectionAndItsTermLosesNothing(t *testing.T) {
 		"carriers.nats.url": "nats://" + s.listener.Addr().String(), "carriers.nats.ack_wait": "2s",
 	})
 	g.start(t)
-	first := say("first", "client", "all is well")
-	client.store(t, broadcastSubject, first.String())
+	client.store(t, broadcastSubject, say("first", "client", "all is well").String())
 	eventually(t, arriveWithin, "a message is taken off the queue", func() bool { return client.held(t) == 0 })
+	return g, client, s
+}
 
+const noEnvelope = `{"not":"an envelope"`
+
+// TestAKillBetweenARejectionAndItsTermLosesNothing: the message is still in the
+// stream and is settled after the restart.
+func TestAKillBetweenARejectionAndItsTermLosesNothing(t *testing.T) {
+	t.Parallel()
+	g, client, s := onAWorkQueue(t)
 	s.deaf.Store(true)
-	client.store(t, broadcastSubject, `{"not":"an envelope"`)
+	client.store(t, broadcastSubject, noEnvelope)
 	eventually(t, arriveWithin, "the rejection is committed", func() bool { return g.refusals(t) == 1 })
 	g.crash()
 	if n := client.held(t); n != 1 {
@@ -122,6 +129,27 @@ func TestAKillBetweenARejectionAndItsTermLosesNothing(t *testing.T) {
 	}
 	for _, id := range []string{"first", "second"} {
 		g.inspect(t, id)
+	}
+}
+
+// TestNoTermComesBeforeTheRejectionIsCommitted kills the gateway while it cannot
+// commit what it has refused.
+func TestNoTermComesBeforeTheRejectionIsCommitted(t *testing.T) {
+	t.Parallel()
+	g, client, _ := onAWorkQueue(t)
+	unlock := lockDatabase(t, filepath.Join(g.dataDir(), "gateway.db"))
+	client.store(t, broadcastSubject, noEnvelope)
+	eventually(t, arriveWithin, "the gateway has the message", func() bool { return client.unacknowledged(t) == 1 })
+	throughout(t, 3*time.Second, "the queue holds the message", func() bool { return client.held(t) == 1 })
+	g.crash()
+	unlock()
+	if n := g.refusals(t); n != 0 {
+		t.Fatalf("%d refusals are committed in a locked database", n)
+	}
+	g.start(t)
+	eventually(t, 30*time.Second, "the message is taken off the queue", func() bool { return client.held(t) == 0 })
+	if n := g.refusals(t); n != 1 {
+		t.Errorf("the message was refused %d times", n)
 	}
 }
 
