@@ -26,7 +26,9 @@ type house struct {
 	dir    string
 	config Config
 	a, b   *carriertest.Memory
-	offset atomic.Int64
+	// offset is what the clock is fast by; frozen is where it stands still, in
+	// nanoseconds, and 0 while it goes.
+	offset, frozen atomic.Int64
 	*Gateway
 	stop func()
 	// patience is how long the store waits for a foreign lock; zero is its default.
@@ -50,7 +52,18 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 	return h
 }
 
-func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.offset.Load())) }
+func (h *house) now() time.Time {
+	now := time.Now()
+	if at := h.frozen.Load(); at != 0 {
+		now = time.Unix(0, at)
+	}
+	return now.Add(time.Duration(h.offset.Load()))
+}
+
+// freeze stops the clock, so that what a test does in between takes no time.
+func (h *house) freeze() { h.frozen.Store(time.Now().UnixNano()) }
+
+func (h *house) thaw() { h.frozen.Store(0) }
 
 // start opens the store and runs the gateway; stop waits for its end.
 func (h *house) start(more ...func(*Gateway)) {

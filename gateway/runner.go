@@ -115,7 +115,7 @@ func (r *runner) setBusy(recipient int64, on bool) {
 func (r *runner) turn(life context.Context, h *hosted, id int64) {
 	g := r.gateway
 	log := g.log.With("agent", h.fullName(), "wake", core.WakeID(id))
-	run, messages, err := g.claim(life, h, id)
+	c, err := g.claim(life, h, id)
 	if err != nil {
 		if life.Err() == nil {
 			log.Warn("cannot start the wake; will try again", "error", err)
@@ -123,6 +123,7 @@ func (r *runner) turn(life context.Context, h *hosted, id int64) {
 		}
 		return
 	}
+	run, messages := c.run, c.messages
 	if len(messages) == 0 {
 		return
 	}

@@ -19,28 +19,47 @@ const (
 // conversation are the kinds that reach a resident agent in a wake only.
 func conversation() []core.Kind { return []core.Kind{core.KindSay, core.KindCapability} }
 
+// claimed is a wake that was started in the database.
+type claimed struct {
+	run      *store.Run
+	messages []core.WakeMessage
+}
+
 // claim starts a wake in the database. It gives no messages when the wake is no
 // longer queued, or when there is nothing left to hand over, which cancels it.
-func (g *Gateway) claim(ctx context.Context, h *hosted, id int64) (run *store.Run, messages []core.WakeMessage, err error) {
+func (g *Gateway) claim(ctx context.Context, h *hosted, id int64) (claimed, error) {
 	page := store.WakePage{Messages: wakeMessages, Bytes: wakeBytes}
 	if h.agent.Resident {
 		page.Kinds = conversation()
 	}
-	err = g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-		now := t.committer.now()
-		messages = nil
-		if run, err = t.tx.Run(ctx, id); err != nil || run.State != core.WakeQueued {
+	// What the commit finds is sent, not shared: it may come after ctx has ended
+	// and nobody waits any more.
+	found := make(chan claimed, 1)
+	err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		run, err := t.tx.Run(ctx, id)
+		if err != nil {
 			return nil, err
 		}
-		if messages, err = t.tx.Claim(ctx, run, page, now); err != nil || len(messages) > 0 {
+		if run.State != core.WakeQueued {
+			return func() { found <- claimed{run: run} }, nil
+		}
+		messages, err := t.tx.Claim(ctx, run, page, t.committer.now())
+		if err != nil {
 			return nil, err
+		}
+		if len(messages) > 0 {
+			return func() { found <- claimed{run, messages} }, nil
 		}
 		none := time.Duration(0)
-		return nil, g.settleRun(ctx, t, run, ending{
+		count, err := g.settleRun(ctx, t, run, ending{
 			state: core.WakeCanceled, detail: "its messages could not be delivered any more", wall: &none, usage: &core.Usage{},
 		})
+		return func() { count(); found <- claimed{run: run} }, err
 	})
-	return run, messages, err
+	if err != nil {
+		return claimed{}, err
+	}
+	return <-found, nil
 }
 
 // ending is how a wake ended.
@@ -79,19 +98,21 @@ func (g *Gateway) settleWake(ctx context.Context, id int64, end ending) error {
 		if err != nil {
 			return nil, err
 		}
-		return nil, g.settleRun(ctx, t, run, end)
+		return g.settleRun(ctx, t, run, end)
 	})
 }
 
 // settleRun charges the wake, ends it, and weighs once more, together, what was
-// skipped while it was open.
-func (g *Gateway) settleRun(ctx context.Context, t *transaction, run *store.Run, end ending) error {
+// skipped while it was open. What it gives is to be called after the commit: it
+// counts the wake, once however often the transaction is tried.
+func (g *Gateway) settleRun(ctx context.Context, t *transaction, run *store.Run, end ending) (count func(), err error) {
+	count = func() {}
 	if run.State.Final() {
-		return nil
+		return count, nil
 	}
 	bounds, used, err := g.account(ctx, t, run)
 	if err != nil {
-		return err
+		return count, err
 	}
 	s := store.Settlement{
 		State: end.state, Detail: end.detail, Usage: core.UsageUnavailable, At: t.committer.now(),
@@ -104,10 +125,9 @@ func (g *Gateway) settleRun(ctx context.Context, t *transaction, run *store.Run,
 		}
 	}
 	if settled, err := t.tx.Settle(ctx, run.ID, s); err != nil || !settled {
-		return err
+		return count, err
 	}
-	g.metrics.woken(end.state)
-	return g.followUp(ctx, t, run.Recipient)
+	return func() { g.metrics.woken(end.state) }, g.followUp(ctx, t, run.Recipient)
 }
 
 // account gives the bounds that a wake is charged against, and what counts
@@ -178,7 +198,7 @@ func (g *Gateway) recoverWakes(ctx context.Context) error {
 	}
 	for _, run := range open {
 		err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-			return nil, g.recoverRun(ctx, t, run)
+			return g.recoverRun(ctx, t, run)
 		})
 		if err != nil {
 			return fmt.Errorf("recover %s: %w", core.WakeID(run.ID), err)
@@ -187,15 +207,15 @@ func (g *Gateway) recoverWakes(ctx context.Context) error {
 	return nil
 }
 
-func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run) error {
+func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run) (count func(), err error) {
 	none := time.Duration(0)
 	h := g.dir.hosted[run.Recipient]
 	wrote, err := t.tx.Produced(ctx, run.ID)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case run.State == core.WakeQueued && h != nil:
-		return nil
+		return nil, nil
 	case run.State == core.WakeQueued:
 		return g.settleRun(ctx, t, run, ending{
 			state: core.WakeCanceled, detail: "the agent is not live any more", wall: &none, usage: &core.Usage{},
@@ -207,5 +227,5 @@ func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run
 	case run.Reruns >= maxReruns:
 		return g.settleRun(ctx, t, run, ending{state: core.WakeFailed, detail: "the gateway ended under it again and again"})
 	}
-	return t.tx.Requeue(ctx, run.ID, t.committer.now(), true)
+	return nil, t.tx.Requeue(ctx, run.ID, t.committer.now(), true)
 }

@@ -139,14 +139,14 @@ func (o *ordeal) claim() {
 		if r.State != core.WakeQueued || r.Ready().After(o.now()) || o.running[h.agent.Name] != nil {
 			continue
 		}
-		run, messages, err := o.g.claim(context.Background(), h, r.ID)
+		c, err := o.g.claim(context.Background(), h, r.ID)
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		if len(messages) == 0 {
+		if len(c.messages) == 0 {
 			o.t.Fatalf("%s was claimed without a message", core.WakeID(r.ID))
 		}
-		o.running[h.agent.Name] = run
+		o.running[h.agent.Name] = c.run
 	}
 }
 

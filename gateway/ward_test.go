@@ -90,6 +90,13 @@ func (w *ward) given() []core.WakeRequest {
 	return append([]core.WakeRequest(nil), w.wakes...)
 }
 
+// pushed counts what came outside of wakes.
+func (w *ward) pushed() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sent)
+}
+
 func liveAgent(name string, bounds core.BoundsRequest) core.HostedAgent {
 	return core.HostedAgent{
 		Name: name, Mode: core.ModeLive, Resident: true, WorkspaceID: "ws", Channel: "ops", Peer: name, Bounds: bounds,
@@ -102,13 +109,13 @@ func quick() core.BoundsRequest {
 }
 
 // hostAgents starts the house with the ward as a carrier.
-func (h *house) hostAgents(w *ward) {
+func (h *house) hostAgents(w *ward, change ...func(*Gateway)) {
 	h.t.Helper()
-	h.start(func(g *Gateway) {
+	h.start(append(change, func(g *Gateway) {
 		if err := g.AddCarrier("agents", "ward", w); err != nil {
 			h.t.Fatal(err)
 		}
-	})
+	})...)
 	h.eventually("the agents are attached", func() bool { return w.Status().State == core.StateReady })
 }
 
