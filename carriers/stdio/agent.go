@@ -29,6 +29,9 @@ type agent struct {
 	mu    sync.Mutex
 	state agentState
 	since time.Time
+	// begun is closed when the agent is not starting any more: it runs, or waits
+	// for its wakes, or it is known why it does neither.
+	begun chan struct{}
 	// pid and input are those of the running process.
 	pid   int
 	input *input
@@ -94,6 +97,7 @@ func newAgent(name string, cfg Config, host core.Host, random func() float64, c 
 		stderr:       &tail{},
 		state:        agentStarting,
 		since:        host.Now(),
+		begun:        make(chan struct{}),
 	}
 }
 
@@ -118,7 +122,11 @@ func (a *agent) currentInput() (*input, *core.SendError) {
 	return nil, errNotRunning(a.name, why, a.next.Sub(a.host.Now()))
 }
 
+// enter changes the state. No agent comes back to its first one.
 func (a *agent) enter(s agentState) {
+	if a.state == agentStarting {
+		close(a.begun)
+	}
 	a.state, a.since = s, a.host.Now()
 }
 

@@ -48,15 +48,26 @@ func (a AgentConfig) hosted(name string) core.HostedAgent {
 // Wake implements core.Waker.
 func (c *Carrier) Wake(ctx context.Context, w core.WakeRequest) (core.WakeOutcome, error) {
 	for _, a := range c.live {
-		switch {
-		case a.name != w.Agent:
-		case a.cfg.Launch == LaunchWake:
-			return a.runWake(ctx, w)
-		default:
-			return a.wakeResident(ctx, w)
+		if a.name != w.Agent {
+			continue
 		}
+		a.awaitStart(ctx)
+		if a.cfg.Launch == LaunchWake {
+			return a.runWake(ctx, w)
+		}
+		return a.wakeResident(ctx, w)
 	}
 	return core.WakeOutcome{}, &core.SendError{Code: core.CodeBadAddress, Detail: fmt.Sprintf("there is no live agent %q", w.Agent)}
+}
+
+// awaitStart waits until an agent that the gateway starts at the moment can be
+// woken, or cannot: a wake that was left over from before comes as early as that.
+func (a *agent) awaitStart(ctx context.Context) {
+	select {
+	case <-a.begun:
+	case <-a.curfew.begun:
+	case <-ctx.Done():
+	}
 }
 
 // wakeResident gives a turn to the running process.

@@ -280,3 +280,37 @@ func TestWhatAnAgentWritesBehindItsDone(t *testing.T) {
 		})
 	}
 }
+
+func TestAWakeThatComesBeforeItsAgentWaitsForIt(t *testing.T) {
+	for launch, script := range map[LaunchMode]string{
+		LaunchStart: `read -r line; read -r line; echo '{"carrier":{"done":"wake_7"}}'; read -r line`,
+		LaunchWake:  `cat >/dev/null`,
+	} {
+		cfg := shell("ada", script)
+		cfg.Launch = launch
+		early := func(t *testing.T) *bench {
+			b := &bench{t: t, in: newTestIntake(), logs: &logBuffer{}}
+			b.Carrier = build(t, testConfig(one("ada", cfg)), b.logs)
+			return b
+		}
+		t.Run(string(launch)+", which is then started", func(t *testing.T) {
+			b := early(t)
+			turn := b.wake(t.Context(), "ada", &wrote{}, messageOf("a"))
+			never(t, "the wake ended before the agent was there", func() bool { return len(turn) > 0 })
+			b.start()
+			if o := over(t, turn); o.err != nil || o.outcome.State != core.WakeSucceeded {
+				t.Errorf("it ended as %+v", o)
+			}
+		})
+		t.Run(string(launch)+", which is not started any more", func(t *testing.T) {
+			b := early(t)
+			turn := b.wake(t.Context(), "ada", &wrote{}, messageOf("a"))
+			b.Quiesce()
+			o := over(t, turn)
+			var failed *core.SendError
+			if !errors.As(o.err, &failed) || failed.Code != core.CodeUnavailable {
+				t.Errorf("it ended as %+v", o)
+			}
+		})
+	}
+}
