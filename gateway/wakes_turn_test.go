@@ -3,8 +3,10 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +146,58 @@ func TestTheLogTellsOfAnErrorOnlyWhereThereIsOne(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatAWakeParkedLeavesNothingBehindWhenItIsGivenUp(t *testing.T) {
+	for name, during := range map[string]bool{"while the wake runs": true, "when it is over": false} {
+		t.Run(name, func(t *testing.T) {
+			parked, done := make(chan struct{}), make(chan struct{})
+			w := &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}}
+			h := newHouse(t)
+			w.turn = func(_ context.Context, _ core.WakeRequest, say func([]byte) core.Settlement) (core.WakeOutcome, error) {
+				trace := strings.NewReplacer(`"kind":"say"`, `"kind":"trace"`, `"from":"ann"`, `"from":"bot"`, `"body":{"text":"x"}`, `"body":{"state":"working"}`)
+				if s := say([]byte(trace.Replace(string(h.sayAs("early", "x", `"to":"ann"`, `"work_id":"w"`))))); !s.Parked {
+					t.Errorf("the trace is settled as %+v (%v)", s, s.Rejection)
+				}
+				close(parked)
+				<-done
+				return core.WakeOutcome{State: core.WakeSucceeded}, nil
+			}
+			h.hostAgents(w)
+			h.take(h.a.Ingress(h.sayAs("q", "x", `"to":"bot"`)))
+			<-parked
+			end := func() { close(done); h.allOver("bot", 1) }
+			if !during {
+				end()
+			}
+			h.offset.Add(int64(10 * time.Minute))
+			h.eventually("the trace is given up", func() bool {
+				_, err := h.View("a").Inspect(t.Context(), "ws", "early")
+				return errors.Is(err, core.ErrNotFound)
+			})
+			if n := h.rows("wake_products"); during != (n == 1) {
+				t.Errorf("%d rows tell of it", n)
+			}
+			if during {
+				end()
+			}
+			if n := h.rows("wake_products"); n != 0 {
+				t.Errorf("%d rows tell of it at the end", n)
+			}
+		})
+	}
+}
+
+// rows counts the rows of a table.
+func (h *house) rows(table string) (n int) {
+	h.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "gateway.db")+"?_query_only=1&_busy_timeout=5000")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
 }

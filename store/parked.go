@@ -95,11 +95,13 @@ func (tx *Tx) applyUnparked(ctx context.Context, c *Changes) error {
 		}
 		args = append(args, ws, key.ID)
 	}
-	_, err := tx.exec(ctx, bulk{
+	if _, err := tx.exec(ctx, bulk{
 		// Only what is still parked is forgotten: an accepted id stays known.
 		head: "DELETE FROM dedup WHERE seq = 0 AND (workspace_id, id) IN (VALUES ", tail: ")", columns: 2,
-	}, args)
-	return err
+	}, args); err != nil {
+		return err
+	}
+	return tx.productsGone(ctx, args)
 }
 
 // applyParked writes parked messages and makes their ids known. It sets the ID

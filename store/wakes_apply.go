@@ -144,3 +144,18 @@ func (tx *Tx) wakeGone(ctx context.Context, seq, workspace int64, id string) err
 	_, err := tx.run(ctx, "DELETE FROM wake_products WHERE workspace_id = ? AND message_id = ?", workspace, id)
 	return err
 }
+
+// unknownProduct is a product whose id is not known any more.
+const unknownProduct = "NOT EXISTS (SELECT 1 FROM dedup d WHERE d.workspace_id = wake_products.workspace_id AND d.id = wake_products.message_id)"
+
+// productsGone deletes what speaks of messages that were parked and given up, by
+// pairs of workspace and id. While their wake is open they stay until it ends:
+// they tell that its agent has begun to answer.
+func (tx *Tx) productsGone(ctx context.Context, keys []any) error {
+	_, err := tx.exec(ctx, bulk{
+		head: "DELETE FROM wake_products WHERE run_id NOT IN (SELECT id FROM task_runs WHERE state < 2) AND " + unknownProduct +
+			" AND (workspace_id, message_id) IN (VALUES ",
+		tail: ")", columns: 2,
+	}, keys)
+	return err
+}

@@ -53,17 +53,21 @@ func wakeViews(ctx context.Context, db bun.IDB, where string, args ...any) ([]co
 }
 
 // AgentState is what counts against a participation, the agent's latest wakes,
-// the newest first, and how many messages wait for it.
+// the newest first, and how many messages wait for it, as they stood at one
+// moment.
 func (s *Store) AgentState(ctx context.Context, k OwnerKey, limit int) (used Budget, wakes []core.WakeView, unread int64, err error) {
 	var wall int64
-	err = s.readers.DB.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(wall), 0), COALESCE(SUM(input), 0), COALESCE(SUM(output), 0)"+
-		" FROM wake_ledger WHERE participation_id = ?", k.Participation).Scan(&used.Wakes, &wall, &used.Input, &used.Output)
-	if err == nil {
-		err = s.readers.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM deliveries WHERE recipient_id = ? AND state = 0", k.Recipient).Scan(&unread)
-	}
-	if err == nil {
-		wakes, err = wakeViews(ctx, s.readers, "r.recipient_id = ? ORDER BY r.id DESC LIMIT ?", k.Recipient, limit)
-	}
+	err = s.readers.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
+		err := tx.Tx.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(wall), 0), COALESCE(SUM(input), 0), COALESCE(SUM(output), 0)"+
+			" FROM wake_ledger WHERE participation_id = ?", k.Participation).Scan(&used.Wakes, &wall, &used.Input, &used.Output)
+		if err == nil {
+			err = tx.Tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM deliveries WHERE recipient_id = ? AND state = 0", k.Recipient).Scan(&unread)
+		}
+		if err == nil {
+			wakes, err = wakeViews(ctx, tx, "r.recipient_id = ? ORDER BY r.id DESC LIMIT ?", k.Recipient, limit)
+		}
+		return err
+	})
 	if err != nil {
 		return used, nil, 0, fmt.Errorf("read the state of an agent: %w", err)
 	}
