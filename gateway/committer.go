@@ -21,10 +21,6 @@ const (
 	groupResults   = 4096
 	parkedSweep    = time.Second
 	parkedSweepMax = 256
-	// resultsLinger is how long outcomes of deliveries wait for envelopes to share
-	// their commit with. Nobody waits for an outcome: it costs no sender anything,
-	// and a commit of its own would cost the next envelope the time of a sync.
-	resultsLinger = 5 * time.Millisecond
 	// abandonAfter is how long a stopping gateway keeps trying a group that the
 	// store does not take.
 	abandonAfter = 5 * time.Second
@@ -251,8 +247,6 @@ func (c *committer) settleAll() {
 func (c *committer) run(quit <-chan struct{}) {
 	sweep := time.NewTicker(parkedSweep)
 	defer sweep.Stop()
-	// linger runs while outcomes wait.
-	var linger <-chan time.Time
 	for {
 		if c.held != (item{}) {
 			c.commit(c.gather(item{}))
@@ -262,14 +256,7 @@ func (c *committer) run(quit <-chan struct{}) {
 		case it := <-c.queue:
 			c.commit(c.gather(it))
 		case <-c.signal:
-			if linger == nil {
-				linger = time.After(resultsLinger)
-			}
-		case <-linger:
-			linger = nil
-			if g := c.gather(item{}); !g.empty() {
-				c.commit(g)
-			}
+			c.commit(c.gather(item{}))
 		case <-sweep.C:
 			c.sweepParked()
 		case <-quit:
