@@ -121,7 +121,7 @@ func (b *bench) offerAll(ctx context.Context, in, other core.Intake, c conversat
 		return in.Offer(ctx, core.Inbound{Payload: raw, Arrival: arrival}, func(s core.Settlement) {
 			if s.Verdict != core.VerdictCommitted {
 				select {
-				case refusals <- fmt.Errorf("refused: %v", s.Rejection):
+				case refusals <- fmt.Errorf("refused: %w", s.Rejection):
 				default:
 				}
 			}
