@@ -168,9 +168,11 @@ func TestBlackHoleIsSurvived(t *testing.T) {
 	ready(t, cfg, in)
 	nc := b.client()
 	acks := watchAcks(t, nc)
+	consumer := consumerName(testHost(&logs{}))
+	eventually(t, "the server was asked for messages", func() bool { return consumerInfo(t, b, consumer).NumWaiting > 0 })
 	v.set(true)
 	publish(t, stream(t, nc), "m", 20)
-	eventually(t, "a while has passed", func() bool { return pendingAcks(t, b, consumerName(testHost(&logs{}))) > 0 })
+	eventually(t, "messages are on their way into the hole", func() bool { return pendingAcks(t, b, consumer) > 0 })
 	v.set(false)
 	eventually(t, "all are acknowledged", func() bool { return acks.count("+ACK") >= 20 })
 }

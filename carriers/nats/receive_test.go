@@ -139,11 +139,16 @@ func TestWhatWasNotOfferedGoesBackAtOnce(t *testing.T) {
 
 func pendingAcks(t testing.TB, b *broker, consumer string) int {
 	t.Helper()
+	return consumerInfo(t, b, consumer).NumAckPending
+}
+
+func consumerInfo(t testing.TB, b *broker, consumer string) *jetstream.ConsumerInfo {
+	t.Helper()
 	c, err := stream(t, b.client()).Consumer(within(t), "COMPOZY_NETWORK_V0", consumer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.CachedInfo().NumAckPending
+	return c.CachedInfo()
 }
 
 // More rejected messages than may be
