@@ -58,6 +58,7 @@ func (d *decider) deliver(m *message, seq int64, targets []target) []int64 {
 		d.changes.Deliveries = append(d.changes.Deliveries, store.NewDelivery{
 			ID: id, Position: seq, To: t.to, Deadline: deadline, Direct: m.env.Surface == core.SurfaceDirect,
 		})
+		d.delivered = append(d.delivered, m.env)
 	}
 	return recipients
 }

@@ -68,6 +68,8 @@ type decider struct {
 	// changed of it.
 	parked      *parkedCounts
 	parkedDelta *parkedCounts
+	// delivered are the messages of changes.Deliveries, one for each.
+	delivered []*core.Envelope
 	// waiting are deliveries to peers that are located nowhere; their recipient
 	// rows are made before the write.
 	waiting []waiting

@@ -48,6 +48,7 @@ type destination struct {
 	log      *slog.Logger
 	cancel   context.CancelFunc
 	wakeup   chan struct{}
+	handoff  handoff
 	// window holds a token for each send under way.
 	window chan struct{}
 	// sends counts those whose outcome is not committed yet.
@@ -83,12 +84,22 @@ func (d *destination) poke() {
 	}
 }
 
+// hand gives the destination what was committed for it, all of it if complete.
+func (d *destination) hand(rows []delivery, complete bool) {
+	if complete && !d.resident {
+		d.handoff.add(rows)
+	} else {
+		d.handoff.skip()
+	}
+	d.poke()
+}
+
 func (d *destination) run(ctx context.Context) {
 	defer d.sends.Wait()
 	cursor := int64(0)
 	for ctx.Err() == nil {
 		var more bool
-		if cursor, more = d.sendPage(ctx, cursor); more {
+		if cursor, more = d.sendNext(ctx, cursor); more {
 			if d.retryDue() {
 				cursor = 0
 			}
@@ -100,12 +111,36 @@ func (d *destination) run(ctx context.Context) {
 	}
 }
 
+// sendNext sends what it was handed, or else a page of the outbox, and returns
+// the new cursor. more is false when there is nothing else, or the link failed.
+func (d *destination) sendNext(ctx context.Context, cursor int64) (next int64, more bool) {
+	if cursor == 0 {
+		return d.sendPage(ctx, cursor)
+	}
+	rows, current := d.handoff.take()
+	if !current {
+		return d.sendPage(ctx, cursor)
+	}
+	for _, r := range rows {
+		if r.Position <= cursor {
+			continue // The read that found the end of the outbox saw it already.
+		}
+		if !d.send(ctx, r) {
+			d.handoff.skip()
+			return cursor, false
+		}
+		cursor = r.Position
+	}
+	return cursor, len(rows) > 0
+}
+
 // sendPage sends a page of what lies behind the cursor and returns the new one.
 // more is false at the end of the queue, or when the link failed.
 func (d *destination) sendPage(ctx context.Context, cursor int64) (next int64, more bool) {
 	if cursor == 0 {
 		d.forgetRetries()
 	}
+	d.handoff.reading()
 	now := d.gateway.now()
 	pending := d.gateway.store.Pending
 	if d.resident {
@@ -125,16 +160,20 @@ func (d *destination) sendPage(ctx context.Context, cursor int64) (next int64, m
 			d.holdUntilLate(ctx, p, now)
 		case p.NextAttempt.After(now):
 			d.retryNotBefore(p.NextAttempt)
-		case !d.send(ctx, p):
+		case !d.send(ctx, delivery{Pending: p}):
 			return cursor, false
 		}
 		cursor = p.Position
 	}
-	return cursor, len(page) > 0
+	if len(page) == 0 {
+		return cursor, !d.handoff.ended()
+	}
+	return cursor, true
 }
 
 // send starts one delivery. It returns false when the link failed or ctx ended.
-func (d *destination) send(ctx context.Context, p store.Pending) bool {
+func (d *destination) send(ctx context.Context, next delivery) bool {
+	p := next.Pending
 	select {
 	case d.window <- struct{}{}:
 	case <-ctx.Done():
@@ -167,10 +206,13 @@ func (d *destination) send(ctx context.Context, p store.Pending) bool {
 		settled(d.dead(p, "too large for carrier", fmt.Sprintf("%d bytes, the limit is %d", len(p.Payload), limit)))
 		return true
 	}
-	env, refusal := core.Parse(p.Payload)
-	if refusal != nil {
-		settled(d.dead(p, "unreadable", refusal.Error()))
-		return true
+	env := next.env
+	if env == nil {
+		var refusal *core.Rejection
+		if env, refusal = core.Parse(p.Payload); refusal != nil {
+			settled(d.dead(p, "unreadable", refusal.Error()))
+			return true
+		}
 	}
 	out := core.Outbound{
 		Delivery: p.ID, Token: d.gateway.deliveryToken(p.ID, env), Recipient: d.recipient.Recipient,

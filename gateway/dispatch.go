@@ -60,12 +60,14 @@ func (d *dispatcher) remove(id int64) {
 	}
 }
 
-func (d *dispatcher) wake(id int64) {
-	d.mu.Lock()
-	dest := d.destinations[id]
-	d.mu.Unlock()
-	if dest != nil {
-		dest.poke()
+// wake tells the recipient's destination that its outbox changed.
+func (d *dispatcher) wake(id int64) { d.hand(id, nil, false) }
+
+// hand gives the recipient's destination what a commit put in its outbox; see
+// destination.hand.
+func (d *dispatcher) hand(id int64, rows []delivery, complete bool) {
+	if dest := d.find(id); dest != nil {
+		dest.hand(rows, complete)
 	}
 }
 

@@ -7,13 +7,19 @@ import (
 	"github.com/compozy-gateway/gateway/store"
 )
 
-// load reads the state that the offers touch: what their fields name, and then
-// what follows from that.
+// load reads the state that the offers touch: which ids are known, for a known
+// key settles first and needs nothing else; what the fields of the others name;
+// and then what follows from that.
 func (c *committer) load(ctx context.Context, tx *store.Tx, offers []*offer) (*store.State, error) {
-	state, err := tx.Load(ctx, c.needs(offers))
+	ids, err := tx.Load(ctx, store.Needs{Keys: keysOf(offers)})
 	if err != nil {
 		return nil, err
 	}
+	state, err := tx.Load(ctx, c.needs(offers, ids.Keys))
+	if err != nil {
+		return nil, err
+	}
+	state.Keys = ids.Keys
 	more := c.following(offers, state)
 	if len(more.Peers) == 0 && len(more.Members) == 0 {
 		return state, nil
@@ -33,18 +39,26 @@ func (c *committer) load(ctx context.Context, tx *store.Tx, offers []*offer) (*s
 	return state, nil
 }
 
+// keysOf lists the keys of what can be known before.
+func keysOf(offers []*offer) []store.Key {
+	keys := make([]store.Key, 0, len(offers))
+	for _, o := range offers {
+		if o.env != nil && (o.refusal == nil || o.refusal.Step > core.StepFields) {
+			keys = append(keys, keyOf(o.env))
+		}
+	}
+	return keys
+}
+
 // needs lists the rows that the offers name.
-func (c *committer) needs(offers []*offer) store.Needs {
+func (c *committer) needs(offers []*offer, known map[store.Key]*store.Known) store.Needs {
 	var n store.Needs
 	for _, o := range offers {
-		if o.env == nil || (o.refusal != nil && o.refusal.Step <= core.StepFields) {
+		if o.env == nil || o.refusal != nil || known[keyOf(o.env)] != nil {
 			continue
 		}
-		n.Keys = append(n.Keys, keyOf(o.env))
-		if o.refusal == nil {
-			c.needsOf(&n, o.env)
-			c.needsWakes(&n, o)
-		}
+		c.needsOf(&n, o.env)
+		c.needsWakes(&n, o)
 	}
 	return n
 }
@@ -74,7 +88,7 @@ func (c *committer) needsOf(n *store.Needs, env *core.Envelope) {
 func (c *committer) following(offers []*offer, state *store.State) store.Needs {
 	var n store.Needs
 	for _, o := range offers {
-		if o.refusal != nil || o.env == nil {
+		if o.refusal != nil || o.env == nil || state.Keys[keyOf(o.env)] != nil {
 			continue
 		}
 		env := o.env

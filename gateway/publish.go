@@ -37,8 +37,11 @@ func (c *committer) publish(g group, t *transaction) {
 	for _, e := range t.ended {
 		c.gateway.noteEnding(e)
 	}
-	for id := range t.woken {
+	for id := range t.moved {
 		c.gateway.dispatcher.wake(id)
+	}
+	for id := range t.woken {
+		c.gateway.dispatcher.hand(id, t.fresh[id], !t.moved[id])
 	}
 	if t.wakes {
 		c.gateway.runner.poke()

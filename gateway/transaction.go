@@ -36,6 +36,10 @@ type transaction struct {
 	pending map[int64]int64
 	// woken are the recipients that have something new.
 	woken map[int64]bool
+	// fresh are the new deliveries of each recipient, in the order of their
+	// positions. Those in moved have others too, or lost some.
+	fresh map[int64][]delivery
+	moved map[int64]bool
 	rows  []store.RecipientRow
 	// reserved is the last of the positions that were set aside for what waited
 	// for a peer before this group; nextReserved is the next of them.
@@ -66,6 +70,7 @@ type controlled struct {
 func (t *transaction) run(ctx context.Context, g group) error {
 	t.lastSeq, t.parked = t.committer.lastSeq, newParkedCounts()
 	t.pending, t.woken = map[int64]int64{}, map[int64]bool{}
+	t.fresh, t.moved = map[int64][]delivery{}, map[int64]bool{}
 	if err := t.runResults(ctx, g.results); err != nil {
 		return err
 	}
@@ -131,9 +136,14 @@ func (t *transaction) runOffers(ctx context.Context, offers []*offer) error {
 	if err := t.tx.Apply(ctx, changes); err != nil {
 		return err
 	}
-	for _, delivery := range changes.Deliveries {
-		t.pending[delivery.ID.Recipient]++
-		t.woken[delivery.ID.Recipient] = true
+	for i, row := range changes.Deliveries {
+		id := row.ID.Recipient
+		t.pending[id]++
+		t.woken[id] = true
+		t.fresh[id] = append(t.fresh[id], delivery{
+			Pending: store.Pending{ID: row.ID, Position: row.Position, To: row.To, Deadline: row.Deadline, Payload: d.delivered[i].Raw},
+			env:     d.delivered[i],
+		})
 	}
 	t.wakes = len(changes.Wakes) > 0
 	t.messages, t.givenUp = len(changes.Messages), d.givenUp
@@ -236,11 +246,13 @@ func (t *transaction) relocate(ctx context.Context, d *decider) error {
 		}
 		for _, id := range moved.Relocated {
 			t.pending[id.Recipient]--
+			t.moved[id.Recipient] = true
 			t.pending[at.link]++
-			t.woken[at.link] = true
+			t.woken[at.link], t.moved[at.link] = true, true
 		}
 		for _, id := range moved.Withdrawn {
 			t.pending[id.Recipient]--
+			t.moved[id.Recipient] = true
 		}
 	}
 	return nil
@@ -268,6 +280,7 @@ func (t *transaction) boundQueues(ctx context.Context) error {
 func (t *transaction) end(recipient int64, state core.DeliveryState, reason string, n int) {
 	if n > 0 {
 		t.pending[recipient] -= int64(n)
+		t.moved[recipient] = true
 		t.ended = append(t.ended, endedBatch{recipient: recipient, state: state, reason: reason, n: n})
 	}
 }

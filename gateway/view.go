@@ -156,7 +156,7 @@ func (v *View) Replay(ctx context.Context, id core.DeliveryID) error {
 			return nil, err
 		}
 		t.pending[id.Recipient]++
-		t.woken[id.Recipient] = true
+		t.woken[id.Recipient], t.moved[id.Recipient] = true, true
 		return nil, nil
 	})
 }
