@@ -66,13 +66,8 @@ func (b *bench) publish(ctx context.Context, n *natsServer, w *window, acked fun
 }
 
 // acceptGatewayJetStream publishes to a stream and counts the gateway's own
-// acknowledgements, which follow its commits. It is measured with many in
-// flight only, because the count is read from the server now and then.
+// acknowledgements, which follow its commits.
 func (b *bench) acceptGatewayJetStream(ctx context.Context, inFlight int) (float64, error) {
-	const fewest = 1024
-	if inFlight < fewest {
-		return 0, nil
-	}
 	s, err := b.startSite(ctx)
 	if err != nil {
 		return 0, err

@@ -144,7 +144,7 @@ func parts() []part {
 		{"relay", (*bench).measureRelays, true},
 		{"fanout", (*bench).measureFanout, true},
 		{"idle", (*bench).measureIdle, true},
-		{"latency", (*bench).measureLatency, false},
+		{"latency", (*bench).measureLatency, true},
 		{"memory", (*bench).measureMemory, false},
 		{"growth", (*bench).measureGrowth, false},
 	}
