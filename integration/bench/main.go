@@ -83,7 +83,10 @@ func run(ctx context.Context) error {
 	if err := b.measure(ctx, *only); err != nil {
 		return err
 	}
-	return b.report(filepath.Join(b.source, *out))
+	if !filepath.IsAbs(*out) {
+		*out = filepath.Join(b.source, *out)
+	}
+	return b.report(*out)
 }
 
 // prepare builds the gateway and what it is measured beside.
