@@ -79,7 +79,7 @@ func connect(ctx context.Context, d *dialer, id identity, handler func(*connecti
 			if err != nil {
 				return nil, err
 			}
-			w := &wire{Conn: conn, writeTimeout: writeTimeout, ended: c.end, published: make(chan struct{}, 1)}
+			w := newWire(conn, writeTimeout, c.end)
 			c.wire.Store(w)
 			return w, nil
 		})

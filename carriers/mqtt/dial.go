@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"sync"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -60,68 +59,4 @@ func withPort(u *url.URL, port string) string {
 		port = p
 	}
 	return net.JoinHostPort(u.Hostname(), port)
-}
-
-// wire is the network connection of one MQTT client. It bounds every write, for
-// the client's keepalive cannot find a dead peer while it waits behind a write
-// itself, and it tells when and why it ended.
-type wire struct {
-	net.Conn
-	writeTimeout time.Duration
-	// ended is called once, with the first error that was seen.
-	ended func(error)
-	// published gets a signal after each PUBLISH that was written, or could not be.
-	published chan struct{}
-
-	mu    sync.Mutex
-	cause error
-	once  sync.Once
-}
-
-func (w *wire) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	w.note(err)
-	return n, err
-}
-
-func (w *wire) Write(p []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(w.writeTimeout)); err != nil {
-		w.note(err)
-		return 0, err
-	}
-	n, err := w.Conn.Write(p)
-	w.note(err)
-	if len(p) > 0 && p[0]>>4 == typePublish {
-		signal(w.published)
-	}
-	return n, err
-}
-
-// typePublish is the packet type of PUBLISH. The library writes each packet with
-// one call.
-const typePublish = 3
-
-// Close ends the connection. The library calls it for every kind of end.
-func (w *wire) Close() error {
-	w.note(errDisconnects)
-	err := w.Conn.Close()
-	w.once.Do(func() {
-		w.mu.Lock()
-		cause := w.cause
-		w.mu.Unlock()
-		w.ended(cause)
-	})
-	return err
-}
-
-// note keeps the first error.
-func (w *wire) note(err error) {
-	if err == nil {
-		return
-	}
-	w.mu.Lock()
-	if w.cause == nil {
-		w.cause = err
-	}
-	w.mu.Unlock()
 }
