@@ -119,6 +119,9 @@ func (d *decider) causes(key store.Key, r *store.Run) {
 // writtenIn finds the wake in which an offer was written. It counts only for the
 // agent's own words.
 func (d *decider) writtenIn(o *offer) *store.Run {
+	if o.in.Wake == "" {
+		return nil
+	}
 	id, err := core.ParseWakeID(o.in.Wake)
 	if err != nil {
 		return nil
@@ -145,8 +148,10 @@ func (d *decider) produced(env *core.Envelope, r *store.Run) {
 
 // needsWakes lists what admission has to know of an offer.
 func (c *committer) needsWakes(n *store.Needs, o *offer) {
-	if id, err := core.ParseWakeID(o.in.Wake); err == nil {
-		n.Runs = append(n.Runs, id)
+	if o.in.Wake != "" {
+		if id, err := core.ParseWakeID(o.in.Wake); err == nil {
+			n.Runs = append(n.Runs, id)
+		}
 	}
 	env := o.env
 	if env.Kind != core.KindSay {
