@@ -64,8 +64,8 @@ func BenchmarkBareInsert(b *testing.B) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	inserts := []*sql.Stmt{
-		prepareRows(b, db, "INSERT INTO messages (seq, channel_id, container_id, kind, carrier_id, arrival, committed_at, payload) VALUES ", 8),
-		prepareRows(b, db, "INSERT INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", 6),
+		prepareRows(b, db, "INSERT INTO messages (seq, channel_id, container_id, kind, carrier_id, arrival, committed_at, content, known_until, payload) VALUES ", 10),
+		prepareRows(b, db, "INSERT INTO recent_ids (seq, key) VALUES ", 2),
 		prepareRows(b, db, "INSERT INTO deliveries (seq, recipient_id, position, deadline, direct) VALUES ", 5),
 		prepareRows(b, db, "INSERT INTO deliveries (seq, recipient_id, position, deadline, direct) VALUES ", 5),
 	}
@@ -76,8 +76,8 @@ func BenchmarkBareInsert(b *testing.B) {
 		args := make([][]any, len(inserts))
 		for i, raw := range messages[done : done+benchGroup] {
 			seq := done + i + 1
-			args[0] = append(args[0], seq, 1, 1, 2, 1, 0, now, raw)
-			args[1] = append(args[1], 1, string(raw[benchIDAt:benchIDAt+26]), seq, make([]byte, 32), now, now+300_000)
+			args[0] = append(args[0], seq, 1, 1, 2, 1, 0, now, make([]byte, 32), now+300_000, raw)
+			args[1] = append(args[1], seq, raw[benchIDAt:benchIDAt+16])
 			args[2] = append(args[2], seq, 1, seq, now+86_400_000, 0)
 			args[3] = append(args[3], seq, 2, seq, now+86_400_000, 0)
 		}

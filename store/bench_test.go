@@ -147,8 +147,9 @@ func (a *accepting) bare(ctx context.Context, s *Store, messages []Message) erro
 	var rows, ids, deliveries []any
 	for i := range messages {
 		m := &messages[i]
-		rows = append(rows, m.Seq, 1, m.Seq%16+1, nil, 0, 1, 0, millis(m.CommittedAt), nil, nil, m.Payload)
-		ids = append(ids, 1, m.Key.ID, m.Seq, m.Content[:], millis(m.CommittedAt), millis(m.KnownUntil))
+		rows = append(rows, m.Seq, 1, m.Seq%16+1, nil, 0, 1, 0, millis(m.CommittedAt), nil, nil, m.Content[:], millis(m.KnownUntil), m.Payload)
+		key := s.keyOf(m.Key)
+		ids = append(ids, m.Seq, key[:])
 	}
 	for _, d := range a.deliveries(messages) {
 		deliveries = append(deliveries, d.ID.Seq, d.ID.Recipient, d.Position, millis(d.Deadline), 0, nil)
@@ -158,8 +159,8 @@ func (a *accepting) bare(ctx context.Context, s *Store, messages []Message) erro
 		columns int
 		args    []any
 	}{
-		{"INSERT INTO messages (seq, channel_id, container_id, work_id, kind, carrier_id, arrival, committed_at, for_id, ignored, payload) VALUES ", 11, rows},
-		{"INSERT INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", 6, ids},
+		{"INSERT INTO messages (seq, channel_id, container_id, work_id, kind, carrier_id, arrival, committed_at, for_id, ignored, content, known_until, payload) VALUES ", 13, rows},
+		{"INSERT INTO recent_ids (seq, key) VALUES ", 2, ids},
 		{"INSERT INTO deliveries (seq, recipient_id, position, deadline, direct, to_peer) VALUES ", 6, deliveries},
 	} {
 		group := "(?" + strings.Repeat(",?", insert.columns-1) + ")"

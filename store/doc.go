@@ -17,6 +17,10 @@
 //	store.go, dsn.go, lock.go, migrate.go  opening, the writer, pragmas
 //	state.go                               what the committer and the store exchange
 //	load.go, accept.go                     the two halves of the acceptance transaction
+//	ids.go                                 which ids are known
+//	ids_memory.go, ids_merge.go, ids_filter.go
+//	                                       the latest ids, their way into the table of
+//	                                       all, and what spares looking there
 //	messages.go, conversations.go, work.go, peers.go, parked.go, rejections.go,
 //	deliveries.go                          the rows of each, as a group writes them
 //	recipients.go, queue.go, relocate.go, deadletters.go

@@ -20,16 +20,15 @@ const maxReceipts = 256
 // message is older than the retention.
 func (s *Store) Inspect(ctx context.Context, workspace, id string) (*core.Inspection, error) {
 	var found *core.Inspection
+	recent := s.ids.read(s.keyOf(Key{workspace, id}))
 	err := s.readers.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
-		var seq int64
-		err := tx.Tx.QueryRowContext(ctx, "SELECT d.seq FROM dedup d JOIN workspaces ws ON ws.id = d.workspace_id"+
-			" WHERE ws.name = ? AND d.id = ?", workspace, id).Scan(&seq)
-		switch {
-		case err != nil:
-		case seq == 0:
-			found, err = inspectParked(ctx, tx, workspace, id)
-		default:
-			found, err = inspectMessage(ctx, tx, workspace, id, seq)
+		seq, err := recent.newest(ctx, tx)
+		if err != nil {
+			return err
+		}
+		found, err = inspectMessage(ctx, tx, workspace, id, seq)
+		if errors.Is(err, sql.ErrNoRows) {
+			found, err = inspectParked(ctx, tx, recent.key)
 		}
 		return err
 	})
@@ -39,7 +38,7 @@ func (s *Store) Inspect(ctx context.Context, workspace, id string) (*core.Inspec
 	return found, nil
 }
 
-func inspectParked(ctx context.Context, db bun.IDB, workspace, id string) (*core.Inspection, error) {
+func inspectParked(ctx context.Context, db bun.IDB, key idKey) (*core.Inspection, error) {
 	var found *core.Inspection
 	err := scanRows(ctx, db, func(rows *sql.Rows) error {
 		p, err := scanParked(rows)
@@ -54,7 +53,7 @@ func inspectParked(ctx context.Context, db bun.IDB, workspace, id string) (*core
 		}
 		found.Channel = readFields(p.Payload).Channel
 		return nil
-	}, "SELECT "+parkedColumns+" WHERE ws.name = ? AND p.message_id = ?", workspace, id)
+	}, "SELECT "+parkedColumns+" WHERE p.key = ?", key[:])
 	if err == nil && found == nil {
 		err = sql.ErrNoRows
 	}

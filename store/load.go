@@ -59,42 +59,25 @@ func (w *wants[K]) first(k K) bool {
 }
 
 func (tx *Tx) loadKeys(ctx context.Context, needs Needs, s *State) error {
-	names := map[int64]string{}
-	want := newWants[Key](len(needs.Keys), 2)
-	for _, k := range needs.Keys {
-		if !want.first(k) {
-			continue
-		}
-		ws, err := tx.workspaceID(ctx, k.WorkspaceID, false)
-		if err != nil {
-			return err
-		}
-		if ws != 0 {
-			names[ws] = k.WorkspaceID
-			want.args = append(want.args, ws, k.ID)
-		}
+	keys := make([]idKey, len(needs.Keys))
+	for i, k := range needs.Keys {
+		keys[i] = tx.store.keyOf(k)
+	}
+	if err := tx.findIDs(ctx, keys); err != nil {
+		return err
 	}
 	bySeq := map[int64]*Known{}
-	err := tx.query(ctx, bulk{
-		head: "SELECT workspace_id, id, seq, content, committed_at FROM dedup WHERE (workspace_id, id) IN (VALUES ",
-		tail: ")", columns: 2,
-	}, want.args, func(rows *sql.Rows) error {
-		var ws, seq, at int64
-		var id string
-		var content sql.RawBytes
-		if err := rows.Scan(&ws, &id, &seq, &content, &at); err != nil {
-			return err
+	for i, k := range needs.Keys {
+		found := tx.known[keys[i]]
+		if found == nil || s.Keys[k] != nil {
+			continue
 		}
-		k := &Known{Seq: seq, Parked: seq == 0, CommittedAt: instant(at)}
-		copy(k.Content[:], content)
-		s.Keys[Key{names[ws], id}] = k
-		if seq != 0 {
-			bySeq[seq] = k
+		// The committer changes its own.
+		known := *found
+		s.Keys[k] = &known
+		if known.Seq != 0 {
+			bySeq[known.Seq] = &known
 		}
-		return nil
-	})
-	if err != nil || len(bySeq) == 0 {
-		return err
 	}
 	return tx.loadRecipients(ctx, bySeq)
 }

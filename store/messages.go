@@ -10,36 +10,6 @@ import (
 // speaks of a longer one speaks of nothing.
 const maxID = 256
 
-// applyKeys makes the ids of new messages known. Those of released messages are
-// known already and are told their seq.
-func (tx *Tx) applyKeys(ctx context.Context, c *Changes) error {
-	args := make([]any, 0, len(c.Messages)*6)
-	for i := range c.Messages {
-		m := &c.Messages[i]
-		ws, err := tx.workspaceID(ctx, m.Key.WorkspaceID, true)
-		if err != nil {
-			return err
-		}
-		if m.Released {
-			_, err := tx.run(ctx, "UPDATE dedup SET seq = ?, committed_at = ? WHERE workspace_id = ? AND id = ?",
-				m.Seq, millis(m.CommittedAt), ws, m.Key.ID)
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		args = append(args, ws, m.Key.ID, m.Seq, m.Content[:], millis(m.CommittedAt), millis(m.KnownUntil))
-	}
-	return tx.insertKeys(ctx, args)
-}
-
-func (tx *Tx) insertKeys(ctx context.Context, args []any) error {
-	_, err := tx.exec(ctx, bulk{
-		head: "INSERT OR FAIL INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", columns: 6,
-	}, args)
-	return err
-}
-
 func (tx *Tx) applyMessages(ctx context.Context, c *Changes) error {
 	if len(c.Messages) == 0 {
 		return nil
@@ -50,7 +20,7 @@ func (tx *Tx) applyMessages(ctx context.Context, c *Changes) error {
 	if err := tx.placeWorks(ctx, c.Messages); err != nil {
 		return err
 	}
-	args := make([]any, 0, len(c.Messages)*11)
+	args := make([]any, 0, len(c.Messages)*13)
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		channel, err := tx.channelID(ctx, m.Key.WorkspaceID, m.Channel, true)
@@ -73,12 +43,12 @@ func (tx *Tx) applyMessages(ctx context.Context, c *Changes) error {
 			forID = m.ForID
 		}
 		args = append(args, m.Seq, channel, container, work, encode(kinds(), m.Kind), carrier,
-			int64(m.Arrival), millis(m.CommittedAt), forID, packIgnored(m.Ignored), m.Payload)
+			int64(m.Arrival), millis(m.CommittedAt), forID, packIgnored(m.Ignored), m.Content[:], millis(m.KnownUntil), m.Payload)
 	}
 	_, err := tx.exec(ctx, bulk{
 		head: "INSERT OR FAIL INTO messages (seq, channel_id, container_id, work_id, kind, carrier_id, arrival, " +
-			"committed_at, for_id, ignored, payload) VALUES ",
-		columns: 11,
+			"committed_at, for_id, ignored, content, known_until, payload) VALUES ",
+		columns: 13,
 	}, args)
 	return err
 }

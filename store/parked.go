@@ -38,10 +38,8 @@ func (tx *Tx) loadParked(ctx context.Context, needs Needs, s *State) error {
 	if len(needs.Works) == 0 {
 		return nil
 	}
-	// Mostly nothing is parked, and then one look is enough.
-	var some bool
-	if err := tx.each(ctx, func(rows *sql.Rows) error { return rows.Scan(&some) },
-		"SELECT EXISTS (SELECT 1 FROM parked)"); err != nil || !some {
+	some, err := tx.someParked(ctx)
+	if err != nil || !some {
 		return err
 	}
 	want := newWants[WorkKey](len(needs.Works), 2)
@@ -63,6 +61,13 @@ func (tx *Tx) loadParked(ctx context.Context, needs Needs, s *State) error {
 	})
 }
 
+// someParked reports whether anything is parked. Mostly nothing is, and then one
+// look is enough.
+func (tx *Tx) someParked(ctx context.Context) (some bool, err error) {
+	err = tx.each(ctx, func(rows *sql.Rows) error { return rows.Scan(&some) }, "SELECT EXISTS (SELECT 1 FROM parked)")
+	return some, err
+}
+
 // StaleParked gives parked messages whose freshness has ended, the oldest first,
 // at most limit.
 func (tx *Tx) StaleParked(ctx context.Context, now time.Time, limit int) ([]*Parked, error) {
@@ -78,7 +83,8 @@ func (tx *Tx) StaleParked(ctx context.Context, now time.Time, limit int) ([]*Par
 	return stale, nil
 }
 
-// applyUnparked takes out what was released or given up.
+// applyUnparked takes out what was released or given up. What was given up is
+// unknown then, and so is what speaks of it.
 func (tx *Tx) applyUnparked(ctx context.Context, c *Changes) error {
 	args := make([]any, 0, len(c.Unparked))
 	for _, id := range c.Unparked {
@@ -87,28 +93,17 @@ func (tx *Tx) applyUnparked(ctx context.Context, c *Changes) error {
 	if _, err := tx.exec(ctx, bulk{head: "DELETE FROM parked WHERE id IN (VALUES ", tail: ")", columns: 1}, args); err != nil {
 		return err
 	}
-	args = args[:0]
-	for _, key := range c.Forgotten {
-		ws, err := tx.workspaceID(ctx, key.WorkspaceID, true)
-		if err != nil {
-			return err
-		}
-		args = append(args, ws, key.ID)
+	tx.forgetParkedIDs()
+	keys := make([]idKey, len(c.Forgotten))
+	for i, key := range c.Forgotten {
+		keys[i] = tx.store.keyOf(key)
 	}
-	if _, err := tx.exec(ctx, bulk{
-		// Only what is still parked is forgotten: an accepted id stays known.
-		head: "DELETE FROM dedup WHERE seq = 0 AND (workspace_id, id) IN (VALUES ", tail: ")", columns: 2,
-	}, args); err != nil {
-		return err
-	}
-	return tx.productsGone(ctx, args)
+	return tx.productsGone(ctx, keys)
 }
 
-// applyParked writes parked messages and makes their ids known. It sets the ID
-// of each.
+// applyParked writes parked messages. It sets the ID of each.
 func (tx *Tx) applyParked(ctx context.Context, c *Changes) error {
-	args := make([]any, 0, len(c.Parked)*17)
-	keys := make([]any, 0, len(c.Parked)*6)
+	args := make([]any, 0, len(c.Parked)*18)
 	for _, p := range c.Parked {
 		ws, err := tx.workspaceID(ctx, p.Key.WorkspaceID, true)
 		if err != nil {
@@ -123,17 +118,14 @@ func (tx *Tx) applyParked(ctx context.Context, c *Changes) error {
 		if a := p.Address; a != nil {
 			class, space, channel, token = string(a.Class), a.WorkspaceID, a.Channel, a.Token
 		}
-		args = append(args, p.ID, ws, p.Key.ID, p.WorkID, p.From, p.To, carrier, int64(p.Arrival), class, space, channel, token,
+		key := tx.store.keyOf(p.Key)
+		args = append(args, p.ID, key[:], ws, p.Key.ID, p.WorkID, p.From, p.To, carrier, int64(p.Arrival), class, space, channel, token,
 			millis(p.ReceivedAt), millis(p.FreshUntil), millis(p.KnownUntil), p.Content[:], p.Payload)
-		keys = append(keys, ws, p.Key.ID, 0, p.Content[:], millis(p.ReceivedAt), millis(p.KnownUntil))
-	}
-	if err := tx.insertKeys(ctx, keys); err != nil {
-		return err
 	}
 	_, err := tx.exec(ctx, bulk{
-		head: "INSERT OR FAIL INTO parked (id, workspace_id, message_id, work, sender, target, carrier_id, arrival, address_class, address_space, " +
+		head: "INSERT OR FAIL INTO parked (id, key, workspace_id, message_id, work, sender, target, carrier_id, arrival, address_class, address_space, " +
 			"address_channel, address_token, received_at, fresh_until, known_until, content, payload) VALUES ",
-		columns: 17,
+		columns: 18,
 	}, args)
 	return err
 }

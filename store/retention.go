@@ -88,27 +88,21 @@ func (s *Store) pruneMessages(ctx context.Context, o PruneOptions, r *PruneResul
 	}
 }
 
-// oldMessage is a message to be deleted, with what names its id.
-type oldMessage struct {
-	seq, workspace int64
-	id             string
-}
-
 // oldMessages finds messages behind the cursor that were committed before the
 // instant and that no delivery keeps. It reads ids from payloads, which is why
 // it runs before the transaction that deletes.
-func (s *Store) oldMessages(ctx context.Context, cursor, before int64, limit int) ([]oldMessage, error) {
-	var old []oldMessage
+func (s *Store) oldMessages(ctx context.Context, cursor, before int64, limit int) ([]idRow, error) {
+	var old []idRow
 	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
-		var m oldMessage
+		var seq int64
+		var workspace string
 		var payload sql.RawBytes
-		if err := rows.Scan(&m.seq, &m.workspace, &payload); err != nil {
+		if err := rows.Scan(&seq, &workspace, &payload); err != nil {
 			return err
 		}
-		m.id = readID(payload)
-		old = append(old, m)
+		old = append(old, idRow{seq, s.keyOf(Key{workspace, readID(payload)})})
 		return nil
-	}, "SELECT m.seq, ch.workspace_id, m.payload FROM messages m JOIN channels ch ON ch.id = m.channel_id"+
+	}, "SELECT m.seq, ws.name, m.payload FROM messages m JOIN channels ch ON ch.id = m.channel_id JOIN workspaces ws ON ws.id = ch.workspace_id"+
 		" WHERE m.seq > ? AND m.committed_at < ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.seq = m.seq AND d.state IN (0, 3))"+
 		" AND m.seq < COALESCE((SELECT MIN(y.seq) FROM messages y WHERE y.seq > ? AND y.committed_at >= ?), m.seq + 1)"+
 		" ORDER BY m.seq LIMIT ?", cursor, before, cursor, before, limit)
@@ -118,36 +112,31 @@ func (s *Store) oldMessages(ctx context.Context, cursor, before int64, limit int
 // deleteMessages deletes messages with their deliveries and ids. An id that
 // must be known for longer lingers, and its deliveries with it: they tell an
 // echo from a duplicate.
-func (tx *Tx) deleteMessages(ctx context.Context, old []oldMessage, o PruneOptions) (PruneResult, error) {
+func (tx *Tx) deleteMessages(ctx context.Context, old []idRow, o PruneOptions) (PruneResult, error) {
 	var r PruneResult
+	var forgotten []idRow
 	for _, m := range old {
 		// A delivery may have been replayed since it was looked at.
-		n, err := tx.run(ctx, "DELETE FROM messages WHERE seq = ?"+
-			" AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.seq = messages.seq AND d.state IN (0, 3))", m.seq)
+		const gone = " FROM messages WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.seq = messages.seq AND d.state IN (0, 3))"
+		lingers, err := tx.run(ctx, "INSERT INTO lingering (key, seq, content, committed_at, known_until)"+
+			" SELECT ?, seq, content, committed_at, known_until"+gone+" AND (known_until >= ? OR committed_at >= ?)",
+			m.key[:], m.seq, millis(o.Now), o.keysBefore())
 		if err != nil {
 			return r, err
 		}
-		if n == 0 {
-			continue
-		}
-		r.Messages++
-		n, err = tx.run(ctx, "DELETE FROM dedup WHERE workspace_id = ? AND id = ? AND seq = ? AND known_until < ? AND committed_at < ?",
-			m.workspace, m.id, m.seq, millis(o.Now), o.keysBefore())
+		n, err := tx.run(ctx, "DELETE"+gone, m.seq)
 		if err != nil {
 			return r, err
 		}
-		r.Keys += n
-		if n > 0 {
-			if _, err = tx.run(ctx, "DELETE FROM deliveries WHERE seq = ?", m.seq); err == nil {
-				err = tx.wakeGone(ctx, m.seq, m.workspace, m.id)
-			}
-		} else {
-			_, err = tx.run(ctx, "UPDATE dedup SET lingering = 1 WHERE workspace_id = ? AND id = ? AND seq = ?", m.workspace, m.id, m.seq)
-		}
-		if err != nil {
-			return r, err
+		r.Messages += n
+		if n > 0 && lingers == 0 {
+			forgotten = append(forgotten, m)
 		}
 	}
+	if err := tx.forget(ctx, forgotten); err != nil {
+		return r, err
+	}
+	r.Keys = int64(len(forgotten))
 	_, err := tx.run(ctx, "UPDATE gateway SET pruned_through = max(pruned_through, ?)", old[len(old)-1].seq)
 	return r, err
 }
@@ -160,39 +149,63 @@ func (o PruneOptions) keysBefore() int64 {
 	return millis(o.Now.Add(-o.DedupRetention))
 }
 
-// pruneKeys forgets ids that lived on without their messages.
+// pruneKeys forgets ids that lived on without their messages, in the order of
+// seq like pruneMessages.
 func (s *Store) pruneKeys(ctx context.Context, o PruneOptions, r *PruneResult) error {
-	for {
-		var n int64
-		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
-			var seqs []any
-			var gone []oldMessage
-			err := tx.each(ctx, func(rows *sql.Rows) error {
-				var m oldMessage
-				err := rows.Scan(&m.seq, &m.workspace, &m.id)
-				seqs, gone = append(seqs, m.seq), append(gone, m)
-				return err
-			}, "DELETE FROM dedup WHERE (workspace_id, id) IN (SELECT workspace_id, id FROM dedup"+
-				" WHERE lingering = 1 AND committed_at < ? AND known_until < ? LIMIT ?) RETURNING seq, workspace_id, id",
-				o.keysBefore(), millis(o.Now), o.BatchRows)
-			if err != nil {
-				return err
-			}
-			n = int64(len(seqs))
-			for _, m := range gone {
-				if err := tx.wakeGone(ctx, m.seq, m.workspace, m.id); err != nil {
-					return err
-				}
-			}
-			_, err = tx.exec(ctx, bulk{head: "DELETE FROM deliveries WHERE seq IN (VALUES ", tail: ")", columns: 1}, seqs)
+	for cursor := int64(0); ; {
+		old, err := s.oldIDs(ctx, cursor, o)
+		if err != nil || len(old) == 0 {
 			return err
+		}
+		if err := s.Write(ctx, func(ctx context.Context, tx *Tx) error {
+			args := make([]any, 0, len(old))
+			for _, id := range old {
+				args = append(args, id.seq)
+			}
+			if _, err := tx.exec(ctx, bulk{head: "DELETE FROM lingering WHERE seq IN (VALUES ", tail: ")", columns: 1}, args); err != nil {
+				return err
+			}
+			return tx.forget(ctx, old)
 		}); err != nil {
 			return err
 		}
-		if r.Keys += n; n < int64(o.BatchRows) {
-			return nil
+		r.Keys += int64(len(old))
+		cursor = old[len(old)-1].seq
+	}
+}
+
+// oldIDs finds ids behind the cursor that need not be known any longer.
+func (s *Store) oldIDs(ctx context.Context, cursor int64, o PruneOptions) ([]idRow, error) {
+	var old []idRow
+	before := o.keysBefore()
+	err := scanRows(ctx, s.readers, func(rows *sql.Rows) error {
+		seq, key, err := scanID(rows)
+		old = append(old, idRow{seq, key})
+		return err
+	}, "SELECT seq, key FROM lingering WHERE seq > ? AND committed_at < ? AND known_until < ?"+
+		" AND seq < COALESCE((SELECT MIN(y.seq) FROM lingering y WHERE y.seq > ? AND y.committed_at >= ?), seq + 1)"+
+		" ORDER BY seq LIMIT ?", cursor, before, millis(o.Now), cursor, before, o.BatchRows)
+	return old, err
+}
+
+// forget deletes what else speaks of ids of which nothing is left. Their rows in
+// ids are dead, and swept when a merge comes by.
+func (tx *Tx) forget(ctx context.Context, gone []idRow) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	args := make([]any, 0, len(gone))
+	for _, id := range gone {
+		args = append(args, id.seq)
+		if err := tx.wakeGone(ctx, id); err != nil {
+			return err
 		}
 	}
+	if _, err := tx.exec(ctx, bulk{head: "DELETE FROM deliveries WHERE seq IN (VALUES ", tail: ")", columns: 1}, args); err != nil {
+		return err
+	}
+	_, err := tx.run(ctx, "UPDATE gateway SET forgotten_through = max(forgotten_through, ?)", gone[len(gone)-1].seq)
+	return err
 }
 
 // prunePeers forgets peers that were not heard for the retention. There is no

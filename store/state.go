@@ -132,7 +132,8 @@ type Parked struct {
 
 // Changes is what a group commits, in one transaction. Slices are in order.
 type Changes struct {
-	Now        time.Time
+	Now time.Time
+	// Messages have seqs that grow, above all that were committed before.
 	Messages   []Message
 	Deliveries []NewDelivery
 	Parked     []*Parked

@@ -54,6 +54,9 @@ type Store struct {
 	readers    *bun.DB
 	statements *statements
 	names      *nameCache
+	ids        *idMemory
+	// turn is held by the one who writes.
+	turn chan struct{}
 	// pending is the query of Pending, which every destination asks all the time.
 	pending       *sql.Stmt
 	instanceID    string
@@ -93,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: o.Dir, log: o.Logger, lock: lock, names: newNameCache(), maxRejections: o.MaxRejections}
+	s := &Store{dir: o.Dir, log: o.Logger, lock: lock, names: newNameCache(), turn: make(chan struct{}, 1), maxRejections: o.MaxRejections}
 	if err := s.open(ctx, pragmas{o.BusyTimeout, o.Synchronous}, o.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", filepath.Join(o.Dir, databaseFile), err), s.Close())
 	}
@@ -121,6 +124,9 @@ func (s *Store) open(ctx context.Context, p pragmas, now time.Time) error {
 	}
 	if s.pending, err = s.readers.DB.PrepareContext(ctx, pendingQuery); err != nil {
 		return fmt.Errorf("prepare the outbox's query: %w", err)
+	}
+	if err := s.loadIDs(ctx, generationSize); err != nil {
+		return err
 	}
 	return s.readCounters(ctx)
 }

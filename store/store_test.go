@@ -163,6 +163,7 @@ func TestParallelWritesAllSucceed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	errs := make([]error, 50)
+	seq := int64(0)
 	var done sync.WaitGroup
 	for i := range errs {
 		done.Go(func() {
@@ -171,7 +172,8 @@ func TestParallelWritesAllSucceed(t *testing.T) {
 				if _, err := tx.Load(ctx, Needs{Keys: []Key{testKey("x")}}); err != nil {
 					return err
 				}
-				return tx.Apply(ctx, &Changes{Messages: []Message{say(int64(i+1), fmt.Sprintf("m%d", i), "thread_abc")}})
+				seq++
+				return tx.Apply(ctx, &Changes{Messages: []Message{say(seq, fmt.Sprintf("m%d", i), "thread_abc")}})
 			})
 		})
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 )
@@ -66,17 +67,12 @@ func (tx *Tx) applySources(ctx context.Context, c *Changes) error {
 }
 
 func (tx *Tx) applyProducts(ctx context.Context, c *Changes) error {
-	args := make([]any, 0, 3*len(c.Products))
+	args := make([]any, 0, 2*len(c.Products))
 	for _, p := range c.Products {
-		ws, err := tx.workspaceID(ctx, p.Key.WorkspaceID, true)
-		if err != nil {
-			return err
-		}
-		args = append(args, ws, p.Key.ID, p.Run)
+		key := tx.store.keyOf(p.Key)
+		args = append(args, key[:], p.Run)
 	}
-	_, err := tx.exec(ctx, bulk{
-		head: "INSERT OR REPLACE INTO wake_products (workspace_id, message_id, run_id) VALUES ", columns: 3,
-	}, args)
+	_, err := tx.exec(ctx, bulk{head: "INSERT OR REPLACE INTO wake_products (key, run_id) VALUES ", columns: 2}, args)
 	return err
 }
 
@@ -135,27 +131,46 @@ func unpackSkips(b []byte) []Skipped {
 
 // wakeGone deletes what speaks of a message whose id is forgotten. The wakes
 // themselves stay: they are the accounts of their participations.
-func (tx *Tx) wakeGone(ctx context.Context, seq, workspace int64, id string) error {
+func (tx *Tx) wakeGone(ctx context.Context, id idRow) error {
 	for _, query := range []string{"DELETE FROM wake_sources WHERE seq = ?", "DELETE FROM wake_skips WHERE seq = ?"} {
-		if _, err := tx.run(ctx, query, seq); err != nil {
+		if _, err := tx.run(ctx, query, id.seq); err != nil {
 			return err
 		}
 	}
-	_, err := tx.run(ctx, "DELETE FROM wake_products WHERE workspace_id = ? AND message_id = ?", workspace, id)
+	_, err := tx.run(ctx, "DELETE FROM wake_products WHERE key = ?", id.key[:])
 	return err
 }
 
-// unknownProduct is a product whose id is not known any more.
-const unknownProduct = "NOT EXISTS (SELECT 1 FROM dedup d WHERE d.workspace_id = wake_products.workspace_id AND d.id = wake_products.message_id)"
-
-// productsGone deletes what speaks of messages that were parked and given up, by
-// pairs of workspace and id. While their wake is open they stay until it ends:
-// they tell that its agent has begun to answer.
-func (tx *Tx) productsGone(ctx context.Context, keys []any) error {
+// productsGone deletes what speaks of messages that were parked and given up.
+// While their wake is open they stay until it ends: they tell that its agent has
+// begun to answer.
+func (tx *Tx) productsGone(ctx context.Context, keys []idKey) error {
+	if err := tx.findIDs(ctx, keys); err != nil {
+		return err
+	}
+	args := make([]any, 0, len(keys))
+	for i := range keys {
+		if tx.known[keys[i]] == nil {
+			args = append(args, keys[i][:])
+		}
+	}
 	_, err := tx.exec(ctx, bulk{
-		head: "DELETE FROM wake_products WHERE run_id NOT IN (SELECT id FROM task_runs WHERE state < 2) AND " + unknownProduct +
-			" AND (workspace_id, message_id) IN (VALUES ",
-		tail: ")", columns: 2,
-	}, keys)
+		head: "DELETE FROM wake_products WHERE run_id NOT IN (SELECT id FROM task_runs WHERE state < 2) AND key IN (VALUES ",
+		tail: ")", columns: 1,
+	}, args)
 	return err
+}
+
+// unknownProductsGone does that for a wake that has ended.
+func (tx *Tx) unknownProductsGone(ctx context.Context, run int64) error {
+	var keys []idKey
+	if err := tx.each(ctx, func(rows *sql.Rows) error {
+		var key sql.RawBytes
+		err := rows.Scan(&key)
+		keys = append(keys, idKey(key))
+		return err
+	}, "SELECT key FROM wake_products WHERE run_id = ?", run); err != nil {
+		return err
+	}
+	return tx.productsGone(ctx, keys)
 }

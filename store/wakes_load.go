@@ -101,42 +101,57 @@ func (tx *Tx) loadOwners(ctx context.Context, keys []OwnerKey, s *State) error {
 
 // loadCauses finds the wakes that envelopes were sources or products of.
 func (tx *Tx) loadCauses(ctx context.Context, keys []Key, s *State) error {
-	names := map[int64]string{}
-	want := newWants[Key](len(keys), 2)
+	if len(keys) == 0 {
+		return nil
+	}
+	names, seqs := make(map[idKey]Key, len(keys)), map[int64]Key{}
+	hashes := make([]idKey, 0, len(keys))
 	for _, k := range keys {
-		if !want.first(k) {
-			continue
-		}
-		ws, err := tx.workspaceID(ctx, k.WorkspaceID, false)
-		if err != nil {
-			return err
-		}
-		if ws != 0 {
-			names[ws] = k.WorkspaceID
-			want.args = append(want.args, ws, k.ID)
+		key := tx.store.keyOf(k)
+		if _, twice := names[key]; !twice {
+			names[key] = k
+			hashes = append(hashes, key)
 		}
 	}
-	for _, head := range []string{
-		"SELECT p.workspace_id, p.message_id, " + runColumns + " FROM wake_products p JOIN task_runs r ON r.id = p.run_id JOIN wake_ledger l ON l.run_id = r.id" +
-			" WHERE (p.workspace_id, p.message_id) IN (VALUES ",
-		"SELECT d.workspace_id, d.id, " + runColumns + " FROM dedup d CROSS JOIN wake_sources w ON w.seq = d.seq JOIN task_runs r ON r.id = w.run_id JOIN wake_ledger l ON l.run_id = r.id" +
-			" WHERE (d.workspace_id, d.id) IN (VALUES ",
-	} {
-		err := tx.query(ctx, bulk{head: head, tail: ")", columns: 2}, want.args, func(rows *sql.Rows) error {
-			var ws int64
-			var id string
-			r, err := scanRun(rows, &ws, &id)
-			if err == nil {
-				key := Key{names[ws], id}
-				s.Causes[key] = append(s.Causes[key], s.intern(r))
-			}
-			return err
-		})
-		if err != nil {
-			return err
+	if err := tx.findIDs(ctx, hashes); err != nil {
+		return err
+	}
+	products, sources := make([]any, 0, len(hashes)), []any{}
+	for i, key := range hashes {
+		products = append(products, hashes[i][:])
+		if known := tx.known[key]; known != nil && known.Seq != 0 {
+			seqs[known.Seq] = names[key]
+			sources = append(sources, known.Seq)
 		}
 	}
-	return nil
+	err := tx.query(ctx, bulk{
+		head: "SELECT p.key, " + runColumns + " FROM wake_products p JOIN task_runs r ON r.id = p.run_id JOIN wake_ledger l ON l.run_id = r.id" +
+			" WHERE p.key IN (VALUES ",
+		tail: ")", columns: 1,
+	}, products, func(rows *sql.Rows) error {
+		var key sql.RawBytes
+		r, err := scanRun(rows, &key)
+		if err == nil {
+			name := names[idKey(key)]
+			s.Causes[name] = append(s.Causes[name], s.intern(r))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.query(ctx, bulk{
+		head: "SELECT w.seq, " + runColumns + " FROM wake_sources w JOIN task_runs r ON r.id = w.run_id JOIN wake_ledger l ON l.run_id = r.id" +
+			" WHERE w.seq IN (VALUES ",
+		tail: ")", columns: 1,
+	}, sources, func(rows *sql.Rows) error {
+		var seq int64
+		r, err := scanRun(rows, &seq)
+		if err == nil {
+			s.Causes[seqs[seq]] = append(s.Causes[seqs[seq]], s.intern(r))
+		}
+		return err
+	})
 }
 
 // Run gives one wake as it stands in the transaction, or core.ErrNotFound.

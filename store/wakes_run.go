@@ -141,7 +141,7 @@ func (tx *Tx) Settle(ctx context.Context, id int64, s Settlement) (bool, error) 
 	_, err = tx.run(ctx, "UPDATE wake_ledger SET usage = ?, wall = ?, input = ?, output = ?, reported_input = ?, reported_output = ? WHERE run_id = ?",
 		encode(usageStates(), s.Usage), s.Charged.Wall.Milliseconds(), s.Charged.Input, s.Charged.Output, in, out, id)
 	if err == nil {
-		_, err = tx.run(ctx, "DELETE FROM wake_products WHERE run_id = ? AND "+unknownProduct, id)
+		err = tx.unknownProductsGone(ctx, id)
 	}
 	return true, settling(id, err)
 }

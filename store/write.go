@@ -22,6 +22,13 @@ type Tx struct {
 	names      *nameCache
 	containers map[ContainerKey]int64
 	works      map[WorkKey]int64
+	// known holds the ids that were looked up, nil for those that are unknown.
+	known map[idKey]*Known
+	// accepted are the ids of new messages; merge and filter tell what was merged
+	// with them. They become the store's when they are committed.
+	accepted []idRow
+	merge    mergeState
+	filter   map[int]*filterPart
 }
 
 // Write runs fn in one IMMEDIATE transaction, which is committed when fn
@@ -36,6 +43,13 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *Tx) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultWriteTimeout)
 	defer cancel()
+	// Nobody else begins before memory has what was committed here.
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("begin: %w", ctx.Err())
+	}
 	btx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return outOfTime(ctx, fmt.Errorf("begin: %w", err))
@@ -43,7 +57,7 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *Tx) 
 	tx := &Tx{
 		store: s, tx: btx, names: newNameCache(),
 		local: map[statementKey]preparedStatement{}, wanted: map[statementKey]string{},
-		containers: map[ContainerKey]int64{}, works: map[WorkKey]int64{},
+		containers: map[ContainerKey]int64{}, works: map[WorkKey]int64{}, known: map[idKey]*Known{},
 	}
 	open := true
 	defer func() {
@@ -56,12 +70,16 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *Tx) 
 	if err := fn(ctx, tx); err != nil {
 		return outOfTime(ctx, err)
 	}
+	if err := tx.mergeIDs(ctx); err != nil {
+		return outOfTime(ctx, fmt.Errorf("merge ids: %w", err))
+	}
 	open = false
 	// When COMMIT fails the driver rolls back, so that the connection is free for
 	// the next transaction.
 	if err := btx.Commit(); err != nil {
 		return outOfTime(ctx, fmt.Errorf("commit: %w", err))
 	}
+	s.ids.adopt(tx)
 	s.names.adopt(tx.names)
 	s.statements.prepare(ctx, tx.wanted)
 	return nil

@@ -92,8 +92,8 @@ func prepareBare(ctx context.Context, db *sql.DB, rows int) ([]*sql.Stmt, error)
 		head    string
 		columns int
 	}{
-		{"INSERT INTO messages (seq, channel_id, container_id, kind, carrier_id, arrival, committed_at, payload) VALUES ", 8},
-		{"INSERT INTO dedup (workspace_id, id, seq, content, committed_at, known_until) VALUES ", 6},
+		{"INSERT INTO messages (seq, channel_id, container_id, kind, carrier_id, arrival, committed_at, content, known_until, payload) VALUES ", 10},
+		{"INSERT INTO recent_ids (seq, key) VALUES ", 2},
 		{"INSERT INTO deliveries (seq, recipient_id, position, deadline, direct) VALUES ", 5},
 		{"INSERT INTO deliveries (seq, recipient_id, position, deadline, direct) VALUES ", 5},
 	} {
@@ -123,8 +123,8 @@ func (b *bench) insertBare(ctx context.Context, db *sql.DB, inserts []*sql.Stmt,
 		for range min(batch, bareRows) {
 			seq++
 			_, raw := b.mint.say()
-			args[0] = append(args[0], seq, 1, seq%threads+1, 2, 1, 0, now, raw)
-			args[1] = append(args[1], 1, idOf(raw), seq, raw[:32], now, now+300_000)
+			args[0] = append(args[0], seq, 1, seq%threads+1, 2, 1, 0, now, raw[:32], now+300_000, raw)
+			args[1] = append(args[1], seq, raw[:16])
 			args[2] = append(args[2], seq, 1, seq, now+86_400_000, 0)
 			args[3] = append(args[3], seq, 2, seq, now+86_400_000, 0)
 		}

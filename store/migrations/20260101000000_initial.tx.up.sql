@@ -13,8 +13,14 @@ CREATE TABLE IF NOT EXISTS gateway (
   created_at     INTEGER NOT NULL,
   -- The highest number ever used as a seq or a position.
   last_seq       INTEGER NOT NULL DEFAULT 0,
-  -- The highest seq whose message retention has deleted.
-  pruned_through INTEGER NOT NULL DEFAULT 0
+  -- The highest seq whose message retention has deleted, and the highest whose
+  -- id was forgotten.
+  pruned_through    INTEGER NOT NULL DEFAULT 0,
+  forgotten_through INTEGER NOT NULL DEFAULT 0,
+  -- The rows of recent_ids up to this seq are on their way into ids, 0 for none,
+  -- and those whose key is not greater than merged_key have got there.
+  frozen_through    INTEGER NOT NULL DEFAULT 0,
+  merged_key        BLOB    NOT NULL DEFAULT x''
 ) STRICT;
 
 --bun:split
@@ -148,6 +154,8 @@ CREATE TABLE IF NOT EXISTS messages (
   committed_at INTEGER NOT NULL,
   for_id       TEXT,
   ignored      BLOB,
+  content      BLOB    NOT NULL,
+  known_until  INTEGER NOT NULL,
   payload      BLOB    NOT NULL
 ) STRICT;
 
@@ -169,22 +177,41 @@ CREATE INDEX IF NOT EXISTS messages_by_for_id ON messages (for_id) WHERE for_id 
 
 --bun:split
 
--- Every id that is known. seq is 0 while the message is parked; lingering is 1
--- once the message is deleted and only the id lives on.
-CREATE TABLE IF NOT EXISTS dedup (
-  workspace_id INTEGER NOT NULL,
-  id           TEXT    NOT NULL,
-  seq          INTEGER NOT NULL,
-  content      BLOB    NOT NULL,
-  committed_at INTEGER NOT NULL,
-  known_until  INTEGER NOT NULL,
-  lingering    INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (workspace_id, id)
+-- Every id under which a message was accepted, by its key: see ids.go. It is
+-- written in the order of the keys alone, so that many share a page. A row whose
+-- seq is in neither messages nor lingering is dead, and its id unknown.
+CREATE TABLE IF NOT EXISTS ids (
+  key BLOB    PRIMARY KEY,
+  seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 --bun:split
 
-CREATE INDEX IF NOT EXISTS dedup_lingering ON dedup (committed_at) WHERE lingering = 1;
+-- The latest of them, as they came, until they are merged into ids.
+CREATE TABLE IF NOT EXISTS recent_ids (
+  seq INTEGER PRIMARY KEY,
+  key BLOB    NOT NULL
+) STRICT;
+
+--bun:split
+
+-- Bloom filters over ids: see ids_filter.go.
+CREATE TABLE IF NOT EXISTS id_filter (
+  part INTEGER PRIMARY KEY,
+  held INTEGER NOT NULL,
+  bits BLOB    NOT NULL
+) STRICT;
+
+--bun:split
+
+-- What is kept of a message that was deleted while its id lives on.
+CREATE TABLE IF NOT EXISTS lingering (
+  seq          INTEGER PRIMARY KEY,
+  key          BLOB    NOT NULL,
+  content      BLOB    NOT NULL,
+  committed_at INTEGER NOT NULL,
+  known_until  INTEGER NOT NULL
+) STRICT;
 
 --bun:split
 
@@ -220,9 +247,11 @@ CREATE INDEX IF NOT EXISTS deliveries_dead ON deliveries (seq, recipient_id) WHE
 
 --bun:split
 
--- Receipts and traces that wait for the opener of their work.
+-- Receipts and traces that wait for the opener of their work. Their ids are
+-- known by these rows alone.
 CREATE TABLE IF NOT EXISTS parked (
   id              INTEGER PRIMARY KEY,
+  key             BLOB    NOT NULL UNIQUE,
   workspace_id    INTEGER NOT NULL REFERENCES workspaces (id),
   message_id      TEXT    NOT NULL,
   work            TEXT    NOT NULL,
@@ -238,8 +267,7 @@ CREATE TABLE IF NOT EXISTS parked (
   fresh_until     INTEGER NOT NULL,
   known_until     INTEGER NOT NULL,
   content         BLOB    NOT NULL,
-  payload         BLOB    NOT NULL,
-  UNIQUE (workspace_id, message_id)
+  payload         BLOB    NOT NULL
 ) STRICT;
 
 --bun:split

@@ -87,12 +87,11 @@ CREATE INDEX IF NOT EXISTS wake_sources_by_run ON wake_sources (run_id, seq);
 
 --bun:split
 
--- The envelopes that were written in a wake, parked ones too, by their key.
+-- The envelopes that were written in a wake, parked ones too, by the key of their
+-- id.
 CREATE TABLE IF NOT EXISTS wake_products (
-  workspace_id INTEGER NOT NULL,
-  message_id   TEXT    NOT NULL,
-  run_id       INTEGER NOT NULL REFERENCES task_runs (id),
-  PRIMARY KEY (workspace_id, message_id)
+  key    BLOB    PRIMARY KEY,
+  run_id INTEGER NOT NULL REFERENCES task_runs (id)
 ) STRICT, WITHOUT ROWID;
 
 --bun:split
