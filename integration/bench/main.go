@@ -49,6 +49,7 @@ func run(ctx context.Context) error {
 	full := flag.Bool("full", false, "longer rounds, 5,000,000 stored messages, and the memory over 10 minutes")
 	rounds := flag.Int("rounds", 0, "how often everything is measured (default 3, with -full 5)")
 	stored := flag.Int("stored", 0, "how many messages the filled store has (default 1000000, with -full 5000000)")
+	minutes := flag.Int("minutes", 0, "for how long the memory is watched (default not at all, with -full 10)")
 	out := flag.String("out", "docs/bench", "where the data and the plots go, relative to -source")
 	source := flag.String("source", "../..", "the gateway's checkout")
 	parent := flag.String("on", "", "a directory on the disk to measure (default the one for temporary files)")
@@ -75,6 +76,9 @@ func run(ctx context.Context) error {
 	}
 	if *stored > 0 {
 		b.stored = *stored
+	}
+	if *minutes > 0 {
+		b.minutes = *minutes
 	}
 	if err := b.prepare(ctx, *source, *parent); err != nil {
 		return err
