@@ -2,7 +2,6 @@ package core
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -75,9 +74,7 @@ func validOpaque(s string) bool {
 	if s == "" || hasControl(s) || !utf8.ValidString(s) {
 		return false
 	}
-	first, _ := utf8.DecodeRuneInString(s)
-	last, _ := utf8.DecodeLastRuneInString(s)
-	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
+	return len(strings.TrimSpace(s)) == len(s)
 }
 
 func hasControl(s string) bool {
