@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -44,7 +43,7 @@ func ReadCapability(raw []byte) (*Capability, error) {
 	if rej := checkStrict(raw); rej != nil {
 		return nil, rej
 	}
-	if t := twin(raw, capabilityNames); t != "" {
+	if _, t := twin(raw, capabilityNames); t != "" {
 		return nil, twinRefusal(t)
 	}
 	c, fault := readCapability(raw)
@@ -55,17 +54,20 @@ func ReadCapability(raw []byte) (*Capability, error) {
 }
 
 func (c *Capability) digest() string {
-	// Strings and lists of strings cannot fail to encode.
-	form, _ := json.Marshal(c.canonical())
-	sum := sha256.Sum256(form)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	document := c.canonical()
+	var room [2048]byte
+	sum := sha256.Sum256(document.append(room[:0]))
+	digest := make([]byte, 0, len("sha256:")+hex.EncodedLen(len(sum)))
+	return string(hex.AppendEncode(append(digest, "sha256:"...), sum[:]))
 }
 
 // canonical gives the document with white space trimmed, blank entries dropped
-// and requirements sorted.
+// and requirements sorted. Its lists may be those of the document.
 func (c *Capability) canonical() canonical {
 	requirements := trimmed(c.Requirements)
-	slices.Sort(requirements)
+	if !slices.IsSorted(requirements) {
+		requirements = slices.Sorted(slices.Values(requirements))
+	}
 	return canonical{
 		ID:                strings.TrimSpace(c.ID),
 		Summary:           strings.TrimSpace(c.Summary),
@@ -80,9 +82,13 @@ func (c *Capability) canonical() canonical {
 	}
 }
 
-// trimmed gives a new list of the entries without white space around them, and
-// without those that are blank.
+// trimmed gives the entries without white space around them, and without those
+// that are blank: the list itself where that changes nothing, else a new one.
 func trimmed(list []string) []string {
+	clean := func(s string) bool { return s != "" && len(strings.TrimSpace(s)) == len(s) }
+	if !slices.ContainsFunc(list, func(s string) bool { return !clean(s) }) {
+		return list
+	}
 	kept := make([]string, 0, len(list))
 	for _, s := range list {
 		if s = strings.TrimSpace(s); s != "" {

@@ -26,14 +26,20 @@ const maxNames = 11
 // the names; absent and null are nil.
 func pick(object []byte, names []string) (values [maxNames][]byte) {
 	for m := (members{buf: object}); m.next(); {
-		name := m.name()
-		for i, n := range names {
-			if string(name) == n && !isNull(m.value()) {
-				values[i] = m.value()
-			}
+		if i := indexOf(names, m.name()); i >= 0 && !isNull(m.value()) {
+			values[i] = m.value()
 		}
 	}
 	return values
+}
+
+func indexOf(names []string, name []byte) int {
+	for i, n := range names {
+		if string(name) == n {
+			return i
+		}
+	}
+	return -1
 }
 
 // maxNameBytes is the length of the longest name that the protocol gives.
@@ -68,80 +74,88 @@ func fold(buf *[maxNameBytes]byte, name []byte) []byte {
 
 // twin gives the first of the names that two of the object's keys are equal to
 // but for their case, or "". Some readers would take the one, some the other.
-func twin(object []byte, names []string) string {
+// Where there is none, it gives what pick gives.
+func twin(object []byte, names []string) (values [maxNames][]byte, name string) {
 	var seen [maxNames]bool
 	for m := (members{buf: object}); m.next(); {
-		var buf [maxNameBytes]byte
-		folded := fold(&buf, m.name())
-		for i, n := range names {
-			if string(folded) != n {
-				continue
-			}
-			if seen[i] {
-				return n
-			}
-			seen[i] = true
+		i := indexOf(names, m.name())
+		if i >= 0 && !isNull(m.value()) {
+			values[i] = m.value()
 		}
+		if i < 0 {
+			var buf [maxNameBytes]byte
+			i = indexOf(names, fold(&buf, m.name()))
+		}
+		if i < 0 {
+			continue
+		}
+		if seen[i] {
+			return values, names[i]
+		}
+		seen[i] = true
 	}
-	return ""
+	return values, ""
 }
 
 // twinInBody looks for twins in the body of a kind, and in the objects inside
 // it that the protocol names. A body that is no object has none.
-func twinInBody(kind Kind, body []byte) string {
+func twinInBody(kind Kind, body []byte) (name string) {
 	switch kind {
 	case KindSay:
-		return twinIn(body, sayNames)
+		_, name = twinIn(body, sayNames)
 	case KindReceipt:
-		return twinIn(body, receiptNames)
+		_, name = twinIn(body, receiptNames)
 	case KindTrace:
-		return twinIn(body, traceNames)
+		_, name = twinIn(body, traceNames)
 	case KindCapability:
-		if t := twinIn(body, transferNames); t != "" {
+		v, t := twinIn(body, transferNames)
+		if t != "" {
 			return t
 		}
-		return twinIn(child(body, "capability"), capabilityNames)
+		_, name = twinIn(v[0], capabilityNames)
 	case KindGreet:
-		if t := twinIn(body, greetNames); t != "" {
+		v, t := twinIn(body, greetNames)
+		if t != "" {
 			return t
 		}
-		return twinInCard(child(body, "peer_card"))
+		name = twinInCard(v[0])
 	case KindWhois:
-		if t := twinIn(body, whoisNames); t != "" {
+		v, t := twinIn(body, whoisNames)
+		if t != "" {
 			return t
 		}
-		return twinInCard(child(body, "peer_card"))
+		name = twinInCard(v[2])
 	}
-	return ""
+	return name
 }
 
 func twinInCard(card []byte) string {
-	if t := twinIn(card, cardNames); t != "" {
+	v, t := twinIn(card, cardNames)
+	if t != "" {
 		return t
 	}
-	ext := child(card, "ext")
-	if t := twinIn(ext, cardExtNames); t != "" {
+	if v, t = twinIn(v[6], cardExtNames); t != "" {
 		return t
 	}
-	return twinInEach(child(ext, "compozy.capabilities_brief"), briefNames)
+	return twinInEach(v[0], briefNames)
 }
 
 // twinInExt looks for twins in the members of ext that the protocol names.
 func twinInExt(ext []byte) string {
-	if t := twinIn(ext, extNames); t != "" {
+	v, t := twinIn(ext, extNames)
+	if t != "" {
 		return t
 	}
-	catalogue := child(ext, "compozy.capability_catalog")
-	if t := twinIn(catalogue, catalogueNames); t != "" {
+	if v, t = twinIn(v[2], catalogueNames); t != "" {
 		return t
 	}
-	return twinInEach(child(catalogue, "capabilities"), capabilityNames)
+	return twinInEach(v[0], capabilityNames)
 }
 
 // twinIn is twin for a value that may be anything, or nil.
-func twinIn(v []byte, names []string) string {
+func twinIn(v []byte, names []string) (values [maxNames][]byte, name string) {
 	if v == nil || !isObject(v) {
-		return ""
+		return values, ""
 	}
 	return twin(v, names)
 }
@@ -152,22 +166,9 @@ func twinInEach(v []byte, names []string) string {
 		return ""
 	}
 	for e := (elements{buf: v}); e.next(); {
-		if t := twinIn(e.value(), names); t != "" {
+		if _, t := twinIn(e.value(), names); t != "" {
 			return t
 		}
 	}
 	return ""
-}
-
-// child gives the member of that name of a value that may be anything.
-func child(v []byte, name string) []byte {
-	if v == nil || !isObject(v) {
-		return nil
-	}
-	for m := (members{buf: v}); m.next(); {
-		if string(m.name()) == name {
-			return m.value()
-		}
-	}
-	return nil
 }
