@@ -29,12 +29,14 @@ func (e *Envelope) readCapability() *Rejection {
 func readCapability(raw []byte) (c *Capability, fault string) {
 	c = &Capability{Raw: raw}
 	v := pick(raw, capabilityNames)
+	var copies texts
+	copies.makeRoom(v[:])
 	scalars := [...]*string{&c.ID, &c.Summary, &c.Outcome, &c.Digest, &c.Version}
 	for i, into := range scalars {
 		if !isStringOrNil(v[i]) {
 			return nil, "capability." + capabilityNames[i] + " is not a string"
 		}
-		*into = stringOf(v[i])
+		*into = copies.stringOf(v[i])
 	}
 	for i, required := range scalars[:3] {
 		if strings.TrimSpace(*required) == "" {
@@ -50,7 +52,7 @@ func readCapability(raw []byte) (c *Capability, fault string) {
 			continue
 		}
 		var ok bool
-		if *into, ok = stringsOf(v[i]); !ok {
+		if *into, ok = copies.stringsOf(v[i]); !ok {
 			return nil, "capability." + capabilityNames[i] + " is not an array of strings"
 		}
 	}

@@ -38,8 +38,12 @@ func (e *Envelope) readWhois() *Rejection {
 	return nil
 }
 
-// firstCardList is where the four lists of a card begin in cardNames.
-const firstCardList = 2
+// firstCardList is where the lists of a card begin in cardNames, cardLists how
+// many they are.
+const (
+	firstCardList = 2
+	cardLists     = 4
+)
 
 // readCard reads the peer card of a greet or a response: the sender's own.
 func (e *Envelope) readCard(raw []byte) *Rejection {
@@ -56,18 +60,20 @@ func (e *Envelope) readCard(raw []byte) *Rejection {
 	case ext != nil && !isObject(ext):
 		return badBody("peer_card.ext is not an object")
 	}
-	card := &PeerCard{PeerID: stringOf(id), DisplayName: stringOf(display), Raw: raw}
+	var copies texts
+	copies.makeRoom(v[:firstCardList+cardLists])
+	card := &PeerCard{PeerID: copies.stringOf(id), DisplayName: copies.stringOf(display), Raw: raw}
 	if card.PeerID != e.From {
 		return badBody("peer_card.peer_id is not from")
 	}
-	lists := [...]*[]string{&card.ProfilesSupported, &card.Capabilities, &card.ArtifactsSupported, &card.TrustModes}
+	lists := [cardLists]*[]string{&card.ProfilesSupported, &card.Capabilities, &card.ArtifactsSupported, &card.TrustModes}
 	for i, into := range lists {
 		i += firstCardList
 		if v[i] == nil {
 			return badBody("peer_card." + cardNames[i] + " is missing")
 		}
 		var ok bool
-		if *into, ok = stringsOf(v[i]); !ok {
+		if *into, ok = copies.stringsOf(v[i]); !ok {
 			return badBody("peer_card." + cardNames[i] + " is not an array of strings")
 		}
 	}

@@ -31,7 +31,8 @@ func (e *Envelope) CatalogueQuery() (ids []string, asked bool) {
 		}
 	}
 	if asked && only != nil {
-		ids, _ = stringsOf(only)
+		var copies texts
+		ids, _ = copies.stringsOf(only)
 	}
 	return ids, asked
 }

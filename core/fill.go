@@ -9,13 +9,6 @@ import (
 // a refusal for one that has not, if any.
 func (f *fields) fill(e *Envelope) *Rejection {
 	wrong := f.fillStrings(e)
-	if v := f.value[fieldMentions]; v != nil {
-		list, ok := stringsOf(v)
-		if !ok {
-			wrong = wrongType(fieldMentions, "an array of strings")
-		}
-		e.Mentions = withoutRepeats(list)
-	}
 	if v := f.value[fieldTS]; v != nil {
 		var ok bool
 		if e.TS, ok = integer(v); !ok {
@@ -36,26 +29,18 @@ func (f *fields) fill(e *Envelope) *Rejection {
 	return wrong
 }
 
-// fillStrings copies the fields that are strings. They share one allocation.
+// fillStrings copies the fields that are strings, and the mentions.
 func (f *fields) fillStrings(e *Envelope) (wrong *Rejection) {
-	var (
-		room [512]byte
-		ends [fieldMentions]int
-	)
-	all := room[:0]
-	for which := fieldProtocol; which < fieldMentions; which++ {
-		if v := f.value[which]; v != nil {
-			if isString(v) {
-				all = appendUnescaped(all, v)
-			} else {
-				wrong = wrongType(which, "a string")
-			}
+	var copies texts
+	copies.makeRoom(f.value[:fieldMentions+1])
+	get := func(which field) string {
+		v := f.value[which]
+		if !isStringOrNil(v) {
+			wrong = wrongType(which, "a string")
+			return ""
 		}
-		ends[which] = len(all)
+		return copies.stringOf(v)
 	}
-	text := string(all)
-	get := func(which field) string { return text[ends[which-1]:ends[which]] }
-
 	e.Protocol = get(fieldProtocol)
 	e.ID = get(fieldID)
 	e.WorkspaceID = get(fieldWorkspaceID)
@@ -70,6 +55,13 @@ func (f *fields) fillStrings(e *Envelope) (wrong *Rejection) {
 	e.ReplyTo = get(fieldReplyTo)
 	e.TraceID = get(fieldTraceID)
 	e.CausationID = get(fieldCausationID)
+	if v := f.value[fieldMentions]; v != nil {
+		list, ok := copies.stringsOf(v)
+		if !ok {
+			wrong = wrongType(fieldMentions, "an array of strings")
+		}
+		e.Mentions = withoutRepeats(list)
+	}
 	return wrong
 }
 

@@ -2,6 +2,8 @@ package core
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -23,17 +25,9 @@ func unescaped(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
-	return appendUnescaped(nil, quoted)
-}
-
-// appendUnescaped appends the text of a string.
-func appendUnescaped(dst, quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return append(dst, quoted[1:len(quoted)-1]...)
-	}
 	// The strict pass has refused whatever could be wrong here.
-	dst, _ = jsontext.AppendUnquote(dst, quoted)
-	return dst
+	text, _ := jsontext.AppendUnquote(nil, quoted)
+	return text
 }
 
 // stringOf gives the text of a string, and "" for nil.
@@ -44,26 +38,51 @@ func stringOf(v []byte) string {
 	return string(unescaped(v))
 }
 
+// texts copies the texts of strings. All of them share one allocation, and
+// their lists another.
+type texts struct {
+	copied  strings.Builder
+	entries []string
+}
+
+// makeRoom makes room for the texts in the values. No text is longer than it is
+// spelled.
+func (t *texts) makeRoom(values [][]byte) {
+	n := 0
+	for _, v := range values {
+		n += len(v)
+	}
+	t.copied.Grow(n)
+}
+
+// stringOf gives the text of a string, and "" for nil.
+func (t *texts) stringOf(v []byte) string {
+	if v == nil {
+		return ""
+	}
+	from := t.copied.Len()
+	t.copied.Write(unescaped(v))
+	return t.copied.String()[from:]
+}
+
 // stringsOf gives the texts of an array of strings, and false where it is
 // anything else. The list of an empty array is empty, not nil.
-func stringsOf(v []byte) ([]string, bool) {
+func (t *texts) stringsOf(v []byte) ([]string, bool) {
 	if !isArray(v) {
 		return nil, false
 	}
-	n := 0
-	for e := (elements{buf: v}); e.next(); n++ {
+	if t.entries == nil {
+		t.entries = make([]string, 0, fewEntries)
+	}
+	from := len(t.entries)
+	for e := (elements{buf: v}); e.next(); {
 		if !isString(e.value()) {
 			return nil, false
 		}
+		t.entries = append(t.entries, t.stringOf(e.value()))
 	}
-	// The texts share one copy of the array, all but those with escapes.
-	list, text := make([]string, 0, n), string(v)
-	for e := (elements{buf: v}); e.next(); {
-		if bytes.IndexByte(e.value(), '\\') < 0 {
-			list = append(list, text[e.start+1:e.end-1])
-		} else {
-			list = append(list, stringOf(e.value()))
-		}
-	}
-	return list, true
+	return slices.Clip(t.entries[from:]), true
 }
+
+// fewEntries is for how many entries of lists there is room at first.
+const fewEntries = 4
