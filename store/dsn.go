@@ -16,9 +16,9 @@ import (
 const (
 	databaseFile = "gateway.db"
 	// writerCache is the writer's page cache in KiB: the upper levels of the
-	// trees and the pages at their growing ends.
-	writerCache = 32 << 10
-	readerCache = 8 << 10
+	// trees and the pages at their growing ends. Readers seldom read a page twice.
+	writerCache = 16 << 10
+	readerCache = 2 << 10
 	// walLimit is the size in bytes to which the write-ahead log is cut after a
 	// burst.
 	walLimit = 64 << 20

@@ -34,9 +34,9 @@ a second signal ends it at once.`,
 
 // collectAt is how much the heap of a gateway grows, in percent of what is in
 // use, until it is collected. In use are a few MiB that turn over thousands of
-// times a second: twice Go's default costs some 20 MiB under full load and
-// saves a tenth of the processor time (docs/design.md, Performance).
-const collectAt = 200
+// times a second, so that memory buys processor time (docs/design.md,
+// Performance).
+const collectAt = 150
 
 func (p *process) serve(ctx context.Context) error {
 	if !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
