@@ -3,11 +3,10 @@ package core
 import "strings"
 
 func (e *Envelope) readCapability() *Rejection {
-	doc := pick(e.Body, transferNames)[0]
-	if doc == nil || !isObject(doc) {
+	if e.subject == nil {
 		return badBody("body.capability is missing or not an object")
 	}
-	c, fault := readCapability(doc)
+	c, fault := readCapability(e.subject)
 	if fault != "" {
 		return badBody(fault)
 	}
@@ -26,9 +25,9 @@ func (e *Envelope) readCapability() *Rejection {
 
 // readCapability reads a capability document; the digest may be absent. The
 // fault is what is wrong with it, or "".
-func readCapability(raw []byte) (c *Capability, fault string) {
-	c = &Capability{Raw: raw}
-	v := pick(raw, capabilityNames)
+func readCapability(document *subject) (c *Capability, fault string) {
+	c = &Capability{Raw: document.raw}
+	v := &document.values
 	var copies texts
 	copies.makeRoom(v[:])
 	scalars := [...]*string{&c.ID, &c.Summary, &c.Outcome, &c.Digest, &c.Version}

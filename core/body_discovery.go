@@ -2,11 +2,10 @@ package core
 
 func (e *Envelope) readGreet() *Rejection {
 	v := pick(e.Body, greetNames)
-	card, summary := v[0], v[1]
-	if !isStringOrNil(summary) {
+	if summary := v[1]; !isStringOrNil(summary) {
 		return badBody("body.summary is not a string")
 	}
-	return e.readCard(card)
+	return e.readCard()
 }
 
 func (e *Envelope) readWhois() *Rejection {
@@ -28,7 +27,7 @@ func (e *Envelope) readWhois() *Rejection {
 		if e.ReplyTo == "" {
 			return badBody("reply_to is missing in a response")
 		}
-		if rej := e.readCard(card); rej != nil {
+		if rej := e.readCard(); rej != nil {
 			return rej
 		}
 	default:
@@ -46,11 +45,11 @@ const (
 )
 
 // readCard reads the peer card of a greet or a response: the sender's own.
-func (e *Envelope) readCard(raw []byte) *Rejection {
-	if raw == nil || !isObject(raw) {
+func (e *Envelope) readCard() *Rejection {
+	if e.subject == nil {
 		return badBody("body.peer_card is missing or not an object")
 	}
-	v := pick(raw, cardNames)
+	v := &e.subject.values
 	id, display, ext := v[0], v[1], v[6]
 	switch {
 	case id == nil || !isString(id):
@@ -62,7 +61,7 @@ func (e *Envelope) readCard(raw []byte) *Rejection {
 	}
 	var copies texts
 	copies.makeRoom(v[:firstCardList+cardLists])
-	card := &PeerCard{PeerID: copies.stringOf(id), DisplayName: copies.stringOf(display), Raw: raw}
+	card := &PeerCard{PeerID: copies.stringOf(id), DisplayName: copies.stringOf(display), Raw: e.subject.raw}
 	if card.PeerID != e.From {
 		return badBody("peer_card.peer_id is not from")
 	}

@@ -43,10 +43,11 @@ func ReadCapability(raw []byte) (*Capability, error) {
 	if rej := checkStrict(raw); rej != nil {
 		return nil, rej
 	}
-	if _, t := twin(raw, capabilityNames); t != "" {
-		return nil, twinRefusal(t)
+	document, name := twinInSubject(raw, capabilityNames)
+	if name != "" {
+		return nil, twinRefusal(name)
 	}
-	c, fault := readCapability(raw)
+	c, fault := readCapability(document)
 	if fault != "" {
 		return nil, badBody(fault)
 	}

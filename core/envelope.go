@@ -69,6 +69,8 @@ type Envelope struct {
 	// emptySurface says that surface, thread_id or direct_id was given as an
 	// empty string, which is neither absent nor allowed.
 	emptySurface bool
+	// subject is the card or capability in the body of the kinds that have one.
+	subject *subject
 }
 
 // Receipt is the body of a receipt.

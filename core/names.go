@@ -22,9 +22,12 @@ var (
 // maxNames is the length of the longest list of names.
 const maxNames = 11
 
-// pick gives the values of an object's members of these names, in the order of
-// the names; absent and null are nil.
-func pick(object []byte, names []string) (values [maxNames][]byte) {
+// named holds the values of an object's members of certain names, in the order
+// of the names; absent and null are nil.
+type named [maxNames][]byte
+
+// pick gives the values of an object's members of these names.
+func pick(object []byte, names []string) (values named) {
 	for m := (members{buf: object}); m.next(); {
 		if i := indexOf(names, m.name()); i >= 0 && !isNull(m.value()) {
 			values[i] = m.value()
@@ -74,8 +77,9 @@ func fold(buf *[maxNameBytes]byte, name []byte) []byte {
 
 // twin gives the first of the names that two of the object's keys are equal to
 // but for their case, or "". Some readers would take the one, some the other.
-// Where there is none, it gives what pick gives.
-func twin(object []byte, names []string) (values [maxNames][]byte, name string) {
+// Where there is none, values hold what pick gives.
+func (values *named) twin(object []byte, names []string) string {
+	*values = named{}
 	var seen [maxNames]bool
 	for m := (members{buf: object}); m.next(); {
 		i := indexOf(names, m.name())
@@ -90,84 +94,98 @@ func twin(object []byte, names []string) (values [maxNames][]byte, name string) 
 			continue
 		}
 		if seen[i] {
-			return values, names[i]
+			return names[i]
 		}
 		seen[i] = true
 	}
-	return values, ""
+	return ""
+}
+
+// subject is the object that a body is about, a card or a capability, with its
+// named members.
+type subject struct {
+	raw    []byte
+	values named
 }
 
 // twinInBody looks for twins in the body of a kind, and in the objects inside
-// it that the protocol names. A body that is no object has none.
-func twinInBody(kind Kind, body []byte) (name string) {
+// it that the protocol names. A body that is no object has none. It gives the
+// body's subject too, nil where that is absent or no object.
+func twinInBody(kind Kind, body []byte) (about *subject, name string) {
+	if body == nil || !isObject(body) {
+		return nil, ""
+	}
+	var values named
 	switch kind {
 	case KindSay:
-		_, name = twinIn(body, sayNames)
+		return nil, values.twin(body, sayNames)
 	case KindReceipt:
-		_, name = twinIn(body, receiptNames)
+		return nil, values.twin(body, receiptNames)
 	case KindTrace:
-		_, name = twinIn(body, traceNames)
+		return nil, values.twin(body, traceNames)
 	case KindCapability:
-		v, t := twinIn(body, transferNames)
-		if t != "" {
-			return t
+		if name = values.twin(body, transferNames); name == "" {
+			return twinInSubject(values[0], capabilityNames)
 		}
-		_, name = twinIn(v[0], capabilityNames)
 	case KindGreet:
-		v, t := twinIn(body, greetNames)
-		if t != "" {
-			return t
+		if name = values.twin(body, greetNames); name == "" {
+			return twinInCard(values[0])
 		}
-		name = twinInCard(v[0])
 	case KindWhois:
-		v, t := twinIn(body, whoisNames)
-		if t != "" {
-			return t
+		if name = values.twin(body, whoisNames); name == "" {
+			return twinInCard(values[2])
 		}
-		name = twinInCard(v[2])
 	}
-	return name
+	return nil, name
 }
 
-func twinInCard(card []byte) string {
-	v, t := twinIn(card, cardNames)
-	if t != "" {
-		return t
+func twinInSubject(v []byte, names []string) (about *subject, name string) {
+	if v == nil || !isObject(v) {
+		return nil, ""
 	}
-	if v, t = twinIn(v[6], cardExtNames); t != "" {
-		return t
+	about = &subject{raw: v}
+	return about, about.values.twin(v, names)
+}
+
+func twinInCard(card []byte) (about *subject, name string) {
+	about, name = twinInSubject(card, cardNames)
+	if about == nil || name != "" {
+		return about, name
 	}
-	return twinInEach(v[0], briefNames)
+	return about, twinInNested(about.values[6], cardExtNames, briefNames)
 }
 
 // twinInExt looks for twins in the members of ext that the protocol names.
 func twinInExt(ext []byte) string {
-	v, t := twinIn(ext, extNames)
-	if t != "" {
-		return t
-	}
-	if v, t = twinIn(v[2], catalogueNames); t != "" {
-		return t
-	}
-	return twinInEach(v[0], capabilityNames)
-}
-
-// twinIn is twin for a value that may be anything, or nil.
-func twinIn(v []byte, names []string) (values [maxNames][]byte, name string) {
-	if v == nil || !isObject(v) {
-		return values, ""
-	}
-	return twin(v, names)
-}
-
-// twinInEach is twinIn for the elements of a value that may be anything.
-func twinInEach(v []byte, names []string) string {
-	if v == nil || !isArray(v) {
+	if ext == nil || !isObject(ext) {
 		return ""
 	}
-	for e := (elements{buf: v}); e.next(); {
-		if _, t := twinIn(e.value(), names); t != "" {
-			return t
+	var values named
+	if name := values.twin(ext, extNames); name != "" {
+		return name
+	}
+	return twinInNested(values[2], catalogueNames, capabilityNames)
+}
+
+// twinInNested looks for twins in a value that may be anything, or nil, and
+// then in the objects that the first of its named members lists.
+func twinInNested(v []byte, names, entryNames []string) string {
+	if v == nil || !isObject(v) {
+		return ""
+	}
+	var values named
+	if name := values.twin(v, names); name != "" {
+		return name
+	}
+	list := values[0]
+	if list == nil || !isArray(list) {
+		return ""
+	}
+	for e := (elements{buf: list}); e.next(); {
+		if isObject(e.value()) {
+			if name := values.twin(e.value(), entryNames); name != "" {
+				return name
+			}
 		}
 	}
 	return ""

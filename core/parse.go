@@ -45,10 +45,12 @@ func Parse(raw []byte) (*Envelope, *Rejection) {
 	}
 	hashed.sum(&e.Content)
 	wrong := f.fill(e)
-	if twin := twinInBody(e.Kind, e.Body); twin != "" {
+	about, twin := twinInBody(e.Kind, e.Body)
+	if twin != "" {
 		return nil, twinRefusal(twin)
 	}
-	if twin := twinInExt(e.Ext); twin != "" {
+	e.subject = about
+	if twin = twinInExt(e.Ext); twin != "" {
 		return nil, twinRefusal(twin)
 	}
 	if rej := f.checkForbidden(); rej != nil {
