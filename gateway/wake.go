@@ -65,7 +65,6 @@ func (d *decider) admitFor(m *message, seq int64, p routedPeer) core.Skip {
 		d.changes.Wakes = append(d.changes.Wakes, &store.NewWake{Run: owner.Open, Sources: []int64{seq}})
 		d.causes(keyOf(m.env), owner.Open)
 	case core.SkipCoalesced:
-		owner.Open.Depth = max(owner.Open.Depth, q.origin.depth)
 		d.changes.Joined = append(d.changes.Joined, store.Joined{Run: owner.Open, Seq: seq})
 		d.causes(keyOf(m.env), owner.Open)
 	case core.SkipInFlight:

@@ -50,6 +50,7 @@ func TestEverySkipIsStoredWithItsReason(t *testing.T) {
 	busy := make(chan struct{})
 	w := &ward{agents: []core.HostedAgent{
 		liveAgent("bot", core.BoundsRequest{MaxWakeDepth: &two, CoalesceWindow: span(300 * time.Millisecond)}),
+		liveAgent("near", core.BoundsRequest{MaxWakeDepth: &one, CoalesceWindow: span(100 * time.Millisecond)}),
 		liveAgent("poor", core.BoundsRequest{MaxWakes: &one, CoalesceWindow: span(100 * time.Millisecond)}),
 		{Name: "home", Mode: core.ModeLocal, WorkspaceID: "ws", Channel: "ops", Peer: "home"},
 	}}
@@ -71,21 +72,27 @@ func TestEverySkipIsStoredWithItsReason(t *testing.T) {
 	h.take(h.a.Ingress([]byte(capability.Replace(string(h.sayAs("offer", "x", `"to":"bot"`, `"work_id":"w1"`))))))
 	take("first", `"to":"bot"`)
 	take("joins", `"to":"bot"`, `"causation_id":"first"`)
-	take("deep", `"to":"bot"`, `"causation_id":"joins"`)
+	// What joins a wake is no wake between, so its own effects are no deeper.
+	take("sibling", `"to":"bot"`, `"causation_id":"first"`)
+	take("niece", `"to":"bot"`, `"causation_id":"joins"`)
+	take("deep", `"to":"near"`, `"causation_id":"niece"`)
 	take("spend", `"mentions":["poor"]`)
 	take("broke", `"mentions":["poor"]`)
 	h.thaw()
 	h.eventually("the agent is busy", func() bool { return len(h.agent("bot").Wakes) > 0 && h.agent("bot").Wakes[0].State == core.WakeRunning })
 	take("later", `"to":"bot"`)
+	unmeant := []core.Skip{core.SkipNotAddressed}
 	for id, want := range map[string]map[string][]core.Skip{
-		"local":  {"peer:home": {core.SkipNotLive}, "peer:bot": {core.SkipNotAddressed}, "peer:poor": {core.SkipNotAddressed}},
-		"nobody": {"peer:bot": {core.SkipNotAddressed}, "peer:poor": {core.SkipNotAddressed}},
-		"offer":  {"peer:bot": {core.SkipNotEligible}, "peer:poor": {core.SkipNotEligible}},
-		"joins":  {"peer:bot": {core.SkipCoalesced}, "peer:poor": {core.SkipNotAddressed}},
-		"deep":   {"peer:bot": {core.SkipDepthExceeded}, "peer:poor": {core.SkipNotAddressed}},
-		"first":  {"peer:poor": {core.SkipNotAddressed}},
-		"broke":  {"peer:bot": {core.SkipNotAddressed}, "peer:poor": {core.SkipBudgetExhausted}},
-		"later":  {"peer:bot": {core.SkipInFlight}, "peer:poor": {core.SkipNotAddressed}},
+		"local":   {"peer:home": {core.SkipNotLive}, "peer:bot": unmeant, "peer:near": unmeant, "peer:poor": unmeant},
+		"nobody":  {"peer:bot": unmeant, "peer:near": unmeant, "peer:poor": unmeant},
+		"offer":   {"peer:bot": {core.SkipNotEligible}, "peer:near": {core.SkipNotEligible}, "peer:poor": {core.SkipNotEligible}},
+		"first":   {"peer:near": unmeant, "peer:poor": unmeant},
+		"joins":   {"peer:bot": {core.SkipCoalesced}, "peer:near": unmeant, "peer:poor": unmeant},
+		"sibling": {"peer:bot": {core.SkipCoalesced}, "peer:near": unmeant, "peer:poor": unmeant},
+		"niece":   {"peer:bot": {core.SkipCoalesced}, "peer:near": unmeant, "peer:poor": unmeant},
+		"deep":    {"peer:near": {core.SkipDepthExceeded}, "peer:bot": unmeant, "peer:poor": unmeant},
+		"broke":   {"peer:bot": unmeant, "peer:near": unmeant, "peer:poor": {core.SkipBudgetExhausted}},
+		"later":   {"peer:bot": {core.SkipInFlight}, "peer:near": unmeant, "peer:poor": unmeant},
 	} {
 		if got := h.skips(id); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: skipped as %v, want %v", id, got, want)
