@@ -262,6 +262,28 @@ func TestRenewingGivesANewBudget(t *testing.T) {
 	}
 }
 
+func TestAMessageShowsTheParticipationByWhichItWasDecided(t *testing.T) {
+	one, two := 1, 2
+	w := &ward{agents: []core.HostedAgent{liveAgent("bot", core.BoundsRequest{MaxWakes: &one, CoalesceWindow: span(100 * time.Millisecond)})}}
+	h := newWardHouse(t, w)
+	h.take(h.a.Ingress(h.sayAs("before", "x")))
+	h.offset.Add(int64(time.Second))
+	h.stop()
+	w.agents[0].Bounds.MaxWakes = &two
+	h.hostAgents(w)
+	if err := h.View("a").RenewAgent(t.Context(), "bot"); err != nil {
+		t.Fatal(err)
+	}
+	h.offset.Add(int64(time.Second))
+	h.take(h.a.Ingress(h.sayAs("after", "x")))
+	for id, want := range map[string]int{"before": one, "after": two} {
+		p, ok := h.inspect(id).Participations["peer:bot"]
+		if !ok || p.Bounds.MaxWakes != want {
+			t.Errorf("%s shows %+v, want max_wakes %d", id, p.Bounds, want)
+		}
+	}
+}
+
 func TestAWakeIsTriedAgainAndGivenUpWhenItCannotBeHandedOver(t *testing.T) {
 	w := &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}}
 	w.turn = func(context.Context, core.WakeRequest, func([]byte) core.Settlement) (core.WakeOutcome, error) {

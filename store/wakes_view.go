@@ -80,7 +80,8 @@ func inspectWakes(ctx context.Context, tx bun.Tx, seq int64, found *core.Inspect
 	if found.Wakes, err = wakeViews(ctx, tx, "r.id IN (SELECT run_id FROM wake_sources WHERE seq = ?) ORDER BY r.id", seq); err != nil {
 		return err
 	}
-	// Of a wake the participation that it is charged to, else the latest.
+	// Of a wake the participation that it is charged to, of a skip the one by which
+	// it was decided.
 	found.Participations = map[string]core.Participation{}
 	err = inspectParticipations(ctx, tx, found, "p.id IN (SELECT r.participation_id FROM wake_sources s JOIN task_runs r ON r.id = s.run_id"+
 		" WHERE s.seq = ?) ORDER BY p.id", seq)
@@ -99,20 +100,21 @@ func inspectWakes(ctx context.Context, tx bun.Tx, seq int64, found *core.Inspect
 			return err
 		}
 		found.Skips = append(found.Skips, core.SkipView{Recipient: who, Reason: s.Reason})
-		if err := inspectParticipations(ctx, tx, found, "p.id = (SELECT MAX(id) FROM participations WHERE recipient_id = ?)", s.Recipient); err != nil {
+		if err := inspectParticipations(ctx, tx, found, "p.id = (SELECT MAX(id) FROM participations WHERE recipient_id = ?"+
+			" AND created_at <= (SELECT committed_at FROM messages WHERE seq = ?))", s.Recipient, seq); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func inspectParticipations(ctx context.Context, tx bun.Tx, found *core.Inspection, where string, arg int64) error {
+func inspectParticipations(ctx context.Context, tx bun.Tx, found *core.Inspection, where string, args ...any) error {
 	var list []ParticipationRow
 	err := scanRows(ctx, tx, func(rows *sql.Rows) error {
 		p, err := scanParticipation(rows)
 		list = append(list, p)
 		return err
-	}, "SELECT "+participationColumns+" WHERE "+where, arg)
+	}, "SELECT "+participationColumns+" WHERE "+where, args...)
 	if err != nil {
 		return err
 	}
