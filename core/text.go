@@ -85,4 +85,4 @@ func (t *texts) stringsOf(v []byte) ([]string, bool) {
 }
 
 // fewEntries is for how many entries of lists there is room at first.
-const fewEntries = 8
+const fewEntries = 4
