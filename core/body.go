@@ -10,7 +10,8 @@ import (
 const maxReasonCodeBytes = 64
 
 // CheckBody is step 5: the body that the kind demands (section 2 of
-// docs/protocol.md). It fills Receipt, Trace, Whois, Card, Capability and Text.
+// docs/protocol.md), of an envelope that Parse gave. It fills Receipt, Trace,
+// Whois, Card, Capability and Text.
 // The reason is malformed, or verification_failed for a capability whose digest
 // is not that of its document.
 func (e *Envelope) CheckBody() *Rejection {

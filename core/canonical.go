@@ -3,12 +3,67 @@ package core
 import (
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// append appends the document as encoding/json writes it.
-func (c *canonical) append(form []byte) []byte {
+// canonical is a capability as its digest sees it (section 2 of
+// docs/protocol.md): these members in this order, written as encoding/json
+// writes them.
+type canonical struct {
+	ID                string   `json:"id"`
+	Summary           string   `json:"summary"`
+	Outcome           string   `json:"outcome"`
+	Version           string   `json:"version,omitempty"`
+	ContextNeeded     []string `json:"context_needed,omitempty"`
+	ArtifactsExpected []string `json:"artifacts_expected,omitempty"`
+	ExecutionOutline  []string `json:"execution_outline,omitempty"`
+	Constraints       []string `json:"constraints,omitempty"`
+	Examples          []string `json:"examples,omitempty"`
+	Requirements      []string `json:"requirements,omitempty"`
+}
+
+// canonical gives the document with white space trimmed, blank entries dropped
+// and requirements sorted. Its lists may be those of the document.
+func (c *Capability) canonical() canonical {
+	requirements := trimmed(c.Requirements)
+	if !slices.IsSorted(requirements) {
+		requirements = slices.Sorted(slices.Values(requirements))
+	}
+	return canonical{
+		ID:                strings.TrimSpace(c.ID),
+		Summary:           strings.TrimSpace(c.Summary),
+		Outcome:           strings.TrimSpace(c.Outcome),
+		Version:           strings.TrimSpace(c.Version),
+		ContextNeeded:     trimmed(c.ContextNeeded),
+		ArtifactsExpected: trimmed(c.ArtifactsExpected),
+		ExecutionOutline:  trimmed(c.ExecutionOutline),
+		Constraints:       trimmed(c.Constraints),
+		Examples:          trimmed(c.Examples),
+		Requirements:      requirements,
+	}
+}
+
+// trimmed gives the entries without white space around them, and without those
+// that are blank: the list itself where that changes nothing, else a new one.
+func trimmed(list []string) []string {
+	changes := func(s string) bool { return s == "" || len(strings.TrimSpace(s)) != len(s) }
+	if !slices.ContainsFunc(list, changes) {
+		return list
+	}
+	kept := make([]string, 0, len(list))
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// appendTo appends the document as encoding/json writes it. It is written by
+// hand because a digest is computed for each capability that comes in.
+func (c *canonical) appendTo(form []byte) []byte {
 	form = appendText(append(form, `{"id":`...), c.ID)
 	form = appendText(append(form, `,"summary":`...), c.Summary)
 	form = appendText(append(form, `,"outcome":`...), c.Outcome)
