@@ -92,8 +92,8 @@ func TestEveryReasonOfASkipThroughRealAgents(t *testing.T) {
 	// slow keeps its wake open as long as the file is there.
 	slow := hosted(t, "slow", "start", `while IFS= read -r line; do case $line in '{"carrier":{"wake":'*)
 w=$(printf '%s' "$line" | sed 's/.*"wake":"\([^"]*\)".*/\1/'); while [ ! -e "$1/go" ]; do sleep 0.05; done
-printf '{"carrier":{"done":"%s"}}\n' "$w";; esac; done`, object{"coalesce_window": "2s", "max_wake_depth": 2})
-	poor := hosted(t, "poor", "wake", "cat >/dev/null", object{"max_wakes": 1})
+printf '{"carrier":{"done":"%s"}}\n' "$w";; esac; done`, object{"coalesce_window": "2s"})
+	poor := hosted(t, "poor", "wake", "cat >/dev/null", object{"max_wakes": 1, "max_wake_depth": 1})
 	home := object{"carriers.agents.agents.home": object{
 		"command": []string{"true"}, "peer_id": "home", "workspace": workspace, "channel": channel,
 	}}
@@ -104,7 +104,7 @@ printf '{"carrier":{"done":"%s"}}\n' "$w";; esac; done`, object{"coalesce_window
 	g.sayTo(t, "public", "", "x")
 	g.sayTo(t, "first", "slow", "x")
 	g.sayTo(t, "joins", "slow", "x", `"causation_id":"first"`)
-	g.sayTo(t, "deep", "slow", "x", `"causation_id":"joins"`)
+	g.sayTo(t, "deep", "poor", "x", `"causation_id":"joins"`)
 	g.sayTo(t, "spent", "poor", "x")
 	g.awaitWake(t, arriveWithin, "spent", "succeeded")
 	g.sayTo(t, "broke", "poor", "x")
@@ -117,7 +117,7 @@ printf '{"carrier":{"done":"%s"}}\n' "$w";; esac; done`, object{"coalesce_window
 	g.sayTo(t, "later", "slow", "x")
 	for id, want := range map[string][2]string{
 		"local": {"home", "not_live"}, "public": {"slow", "not_addressed"}, "offer": {"slow", "not_eligible"},
-		"joins": {"slow", "coalesced"}, "deep": {"slow", "depth_exceeded"}, "broke": {"poor", "budget_exhausted"},
+		"joins": {"slow", "coalesced"}, "deep": {"poor", "depth_exceeded"}, "broke": {"poor", "budget_exhausted"},
 		"later": {"slow", "in_flight"},
 	} {
 		if got := g.woken(t, id).reasons(want[0]); !slices.Equal(got, want[1:]) {
