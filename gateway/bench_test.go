@@ -57,7 +57,7 @@ func BenchmarkBareInsert(b *testing.B) {
 		}))
 	}
 	must(b, s.Close())
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "gateway.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16384)&_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "gateway.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=wal_autocheckpoint(2000)&_pragma=cache_size(-16384)&_txlock=immediate")
 	if err != nil {
 		b.Fatal(err)
 	}

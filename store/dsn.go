@@ -25,8 +25,8 @@ const (
 	// checkpointPages is how many pages the write-ahead log takes before they are
 	// moved into the database. SQLite's own 1000 are less than one full group, so
 	// that every commit would pay for moving; pages that several groups change are
-	// moved once.
-	checkpointPages = 4000
+	// moved once. The more there are, the longer the commits that move them.
+	checkpointPages = 2000
 )
 
 // pragmas are the settings of every connection. They stand in the data source

@@ -78,7 +78,7 @@ func openBare(ctx context.Context, dir string) (*sql.DB, error) {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "gateway.db")+
-		"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4000)")
+		"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(2000)")
 	if err != nil {
 		return nil, err
 	}
