@@ -75,14 +75,6 @@ func (in *input) acked(id string) (delivery core.DeliveryID, late, known bool) {
 	return delivery, late, known
 }
 
-// remember notes that the agent was given an envelope in a wake, for it to
-// acknowledge by itself.
-func (in *input) remember(agent, id string, delivery core.DeliveryID) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.awaited.put(&send{agent: agent, id: id, delivery: delivery, state: sendOver})
-}
-
 // standing tells how the agent stands with its input.
 func (in *input) standing() (stalled, closed bool, lost uint64) {
 	in.mu.Lock()

@@ -163,6 +163,9 @@ func (in *input) admit(line *written) (more bool, given outcomes) {
 	if s.explicit {
 		in.awaited.put(s)
 	}
+	for _, h := range s.handed {
+		in.awaited.put(h)
+	}
 	return true, nil
 }
 

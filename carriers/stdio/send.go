@@ -55,6 +55,9 @@ type send struct {
 	line     []byte
 	deadline time.Time
 	explicit bool
+	// handed are the envelopes in the line of a wake that the agent acknowledges by
+	// itself, which it may do before the line is whole.
+	handed []*send
 	// patient is true for a wake, which waits for the agent until ctx ends.
 	patient bool
 	done    func(core.Ack, error)

@@ -81,7 +81,7 @@ func (a *agent) wakeResident(ctx context.Context, w core.WakeRequest) (core.Wake
 		return core.WakeOutcome{}, errNotRunning(a.name, "not ready for a wake", 0)
 	}
 	given := make(chan error, 1)
-	s.input.put(ctx, a.block(s.input, w, func(err error) { given <- err }))
+	s.input.put(ctx, a.block(w, func(err error) { given <- err }))
 	for {
 		select {
 		case err := <-given:
@@ -112,7 +112,7 @@ func (a *agent) outOfTime(s *session, t *turn) core.WakeOutcome {
 
 // block is the send that hands over a wake: its lines stand together. told is
 // called once if it could not be begun.
-func (a *agent) block(in *input, w core.WakeRequest, told func(error)) *send {
+func (a *agent) block(w core.WakeRequest, told func(error)) *send {
 	explicit := a.cfg.Ack == AckExplicit
 	text := controlLine(wakeLine{Wake: w.ID, Deadline: w.Deadline.Unix(), Messages: len(w.Messages), Untrusted: true})
 	for _, m := range w.Messages {
@@ -123,6 +123,11 @@ func (a *agent) block(in *input, w core.WakeRequest, told func(error)) *send {
 		text = append(append(text, core.OneLine(m.Raw)...), '\n')
 	}
 	s := &send{agent: a.name, id: w.ID, line: text, patient: true}
+	for _, m := range w.Messages {
+		if explicit && m.Raw != nil {
+			s.handed = append(s.handed, &send{agent: a.name, id: m.ID, delivery: m.Delivery, state: sendOver})
+		}
+	}
 	s.done = func(ack core.Ack, err error) {
 		if err != nil {
 			if !s.begun {
@@ -131,9 +136,7 @@ func (a *agent) block(in *input, w core.WakeRequest, told func(error)) *send {
 			return
 		}
 		for i, m := range w.Messages {
-			if explicit && m.Raw != nil {
-				in.remember(a.name, m.ID, m.Delivery)
-			} else {
+			if !explicit || m.Raw == nil {
 				w.Wrote(i, ack)
 			}
 		}
@@ -168,7 +171,7 @@ func (a *agent) runWake(ctx context.Context, w core.WakeRequest) (core.WakeOutco
 	parts.Go(input.run)
 	parts.Go(func() { newReceiver(a, intake, input, s).run(life, p.stdout) })
 	parts.Go(func() { logStderr(ctx, a, p.stderr) })
-	block := a.block(input, w, func(error) {})
+	block := a.block(w, func(error) {})
 	tell := block.done
 	block.done = func(ack core.Ack, err error) {
 		tell(ack, err)

@@ -3,6 +3,7 @@ package stdio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,32 @@ func TestAnAgentThatAcknowledgesByItselfDoesSoInWakesToo(t *testing.T) {
 	p.write(t, `{"carrier":{"done":"wake_7"}}`+"\n")
 	if o := over(t, turn); o.outcome.State != core.WakeSucceeded || given.count() != 0 {
 		t.Errorf("it ended as %+v, %d given by the line alone", o, given.count())
+	}
+}
+
+// The rest of the wake is more than a pipe holds, so the agent acknowledges
+// before its input is written.
+func TestAnAgentMayAcknowledgeBeforeItHasReadAllOfItsWake(t *testing.T) {
+	for _, launch := range []LaunchMode{LaunchStart, LaunchWake} {
+		t.Run(string(launch), func(t *testing.T) {
+			cfg := explicit(shell("ada", `read -r wake; read -r first; echo '{"carrier":{"ack":"a"}}'; while :; do sleep 1; done`))
+			cfg.Launch = launch
+			b := run(t, one("ada", cfg))
+			b.ready()
+			ctx, cancel := context.WithCancel(t.Context())
+			rest := messageOf("b")
+			rest.Raw = fmt.Appendf(nil, `{"id":"b","text":%q}`, strings.Repeat("x", 1<<20))
+			turn := b.wake(ctx, "ada", &wrote{}, messageOf("a"), rest)
+			until(t, "its acknowledgement is recorded", func() bool {
+				b.in.mu.Lock()
+				defer b.in.mu.Unlock()
+				return b.in.late[messageOf("a").Delivery].Kind == core.AckStdioAck
+			})
+			cancel()
+			if o := over(t, turn); !errors.Is(o.err, context.Canceled) {
+				t.Errorf("it ended as %+v", o)
+			}
+		})
 	}
 }
 
