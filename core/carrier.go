@@ -287,7 +287,8 @@ const (
 type Status struct {
 	State State
 	// Why says what is missing when the state is not ready: the address, the
-	// filter that was refused, the stream that overlaps.
+	// filter that was refused, the stream that overlaps. Everybody may ask, so it
+	// names no file and repeats nothing that an agent or a message said.
 	Why string
 	// LastReceive and LastSend are zero until the first.
 	LastReceive time.Time
@@ -296,4 +297,7 @@ type Status struct {
 	Dropped uint64
 	// Detail holds further facts by name, such as the agents of a stdio carrier.
 	Detail map[string]any
+	// Private holds facts that are for an admin alone, such as what agents wrote to
+	// their standard error.
+	Private map[string]any
 }

@@ -20,7 +20,7 @@ func (g *Gateway) Carriers() []core.CarrierView {
 			LastReceive: timeOrNil(status.LastReceive), LastSend: timeOrNil(status.LastSend),
 			Dropped: status.Dropped, MaxPayload: limits.MaxPayload, InFlight: limits.InFlight,
 			Redelivers: limits.Redelivers, Ordered: limits.Ordered, AckKind: limits.AckKind,
-			Guarantee: limits.Guarantee, Detail: status.Detail,
+			Guarantee: limits.Guarantee, Detail: status.Detail, Private: status.Private,
 		}
 		if trouble && view.State == core.StateReady {
 			// Everybody may ask: the cause, which may name files, is in the log.

@@ -28,6 +28,34 @@ func tokenSite(t *testing.T, changes ...func(*Config)) *site {
 
 func as(name string) []string { return []string{"Authorization", "Bearer secret-" + name} }
 
+// What agents said may repeat anything that they were given, direct rooms
+// included, and the facts name all of them.
+func TestCarriersShowFactsToOperatorsAndWhatAgentsSaidToAdmins(t *testing.T) {
+	fleet := []core.CarrierView{{
+		Name: "agents", Type: "stdio", State: core.StateReady,
+		Detail:  map[string]any{"agents": map[string]any{"leaky": map[string]any{"starts": 3}}},
+		Private: map[string]any{"stderr": map[string]string{"leaky": "hunter2"}},
+	}}
+	s := tokenSite(t)
+	s.mem.carriers = fleet
+	open := start(t)
+	open.mem.carriers = fleet
+	for name, c := range map[string]struct {
+		answer        reply
+		facts, speech bool
+	}{
+		"an admin":                     {s.get("/v0/carriers", as("admin")...), true, true},
+		"another token":                {s.get("/v0/carriers", as("team")...), false, false},
+		"this machine, without tokens": {open.get("/v0/carriers"), true, false},
+	} {
+		wantStatus(t, c.answer, 200)
+		body := string(c.answer.body)
+		if strings.Contains(body, "leaky") != c.facts || strings.Contains(body, "hunter2") != c.speech {
+			t.Errorf("%s gets %s", name, body)
+		}
+	}
+}
+
 func TestATokenIsNeeded(t *testing.T) {
 	s := tokenSite(t)
 	for name, headers := range map[string][]string{

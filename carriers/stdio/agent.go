@@ -154,7 +154,7 @@ func (a *agent) backOff(why string, pause time.Duration) {
 	a.enter(agentBackingOff)
 	a.why, a.next = why, a.since.Add(pause)
 	a.mu.Unlock()
-	a.log.Warn("agent is not running", "why", why, "next_start_in", pause.Round(time.Millisecond),
+	a.log.Warn("agent is not running", "why", why, "command", a.cfg.Command[0], "next_start_in", pause.Round(time.Millisecond),
 		"stderr", shorten(lastLine(a.complaints()), mostShown))
 }
 

@@ -66,15 +66,18 @@ func errLate(agent string) *core.SendError {
 }
 
 // startFailure says for people why an agent could not be started.
-func startFailure(cfg AgentConfig, err error) string {
+func startFailure(err error) string {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("command %q was not found", cfg.Command[0])
+		return "its command was not found"
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("command %q may not be run", cfg.Command[0])
-	default:
-		return fmt.Sprintf("could not start: %v", err)
+		return "its command may not be run"
 	}
+	// Which program it is, the status and the log say.
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Sprintf("could not start: %v", err)
 }
 
 // exitReason says for people how an agent ended.

@@ -15,6 +15,8 @@ type AgentStatus struct {
 	// stopped or local.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
+	// Command is the configured program.
+	Command string `json:"command"`
 	// PID is the running process, 0 when there is none.
 	PID int `json:"pid,omitempty"`
 	// Starts counts the processes that were started.
@@ -23,8 +25,9 @@ type AgentStatus struct {
 	Why string `json:"why,omitempty"`
 	// NextStart is when an agent that is backing off is started again.
 	NextStart *time.Time `json:"next_start,omitempty"`
-	// Stderr is the end of what the last process wrote to its standard error.
-	Stderr string `json:"stderr,omitempty"`
+	// Stderr is the end of what the last process wrote to its standard error. It may
+	// hold anything that the agent was given, so Status.Private shows it.
+	Stderr string `json:"-"`
 	// Noise counts the lines that were neither envelopes nor control lines,
 	// UnusedControls the control lines that had no use, and UnreadControls the
 	// control lines that were dropped because the agent did not read them.
@@ -63,7 +66,13 @@ func (c *Carrier) Status() core.Status {
 			whys = append(whys, fmt.Sprintf("agent %s: %s", a.name, why))
 		}
 	}
-	s.Detail = map[string]any{"agents": details}
+	said := make(map[string]string, len(details))
+	for name, detail := range details {
+		if detail.Stderr != "" {
+			said[name] = detail.Stderr
+		}
+	}
+	s.Detail, s.Private = map[string]any{"agents": details}, map[string]any{"stderr": said}
 	if s.State == core.StateReady && len(whys) > 0 {
 		s.State, s.Why = core.StateNotReady, strings.Join(whys, "; ")
 	}
@@ -76,7 +85,7 @@ func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
 	in := a.input
 	received, sent = a.lastReceive, a.lastSend
 	detail = AgentStatus{
-		State: string(a.state), Since: a.since.UTC(), PID: a.pid, Starts: a.starts, Why: a.why, Stderr: stderr,
+		State: string(a.state), Since: a.since.UTC(), Command: a.cfg.Command[0], PID: a.pid, Starts: a.starts, Why: a.why, Stderr: stderr,
 		Noise: a.n.noise, UnusedControls: a.n.unused, UnreadControls: a.n.unread,
 	}
 	switch a.state {
@@ -99,11 +108,7 @@ func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
 func (s AgentStatus) notReady() string {
 	switch {
 	case s.State == string(agentBackingOff):
-		why := fmt.Sprintf("backing off after: %s", s.Why)
-		if last := lastLine(s.Stderr); last != "" {
-			why += fmt.Sprintf(" (%s)", shorten(last, mostShown))
-		}
-		return why
+		return fmt.Sprintf("backing off after: %s", s.Why)
 	case s.State == string(agentIdle):
 		return ""
 	case s.State != string(agentRunning):

@@ -79,7 +79,7 @@ func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 	a.stderr.reset()
 	p, err := a.curfew.start(a.cfg, "")
 	if err != nil {
-		return startFailure(a.cfg, err)
+		return startFailure(err)
 	}
 	input := newInput(a.name, p.stdin, a.writeTimeout, a.host.Now, a.sent)
 	s := newSession(input)

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -58,8 +59,20 @@ func TestCrashLoopShowsWhyAndWhatWasSaid(t *testing.T) {
 		s, a := b.Status(), b.agent("ada")
 		return s.State == core.StateNotReady && a.State == "backing off" && a.NextStart != nil &&
 			strings.Contains(a.Why, "exit status 3") && strings.Contains(a.Stderr, "cannot find the model") &&
-			strings.Contains(s.Why, "agent ada") && strings.Contains(s.Why, "cannot find the model")
+			strings.Contains(s.Why, "agent ada") && strings.Contains(s.Why, "exit status 3")
 	})
+	// Everybody may read why, and the facts; what the agent said is for an admin.
+	s := b.Status()
+	facts, err := json.Marshal(s.Detail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(s.Why+string(facts), "cannot find the model") {
+		t.Errorf("the status tells everybody what the agent said: %s %s", s.Why, facts)
+	}
+	if said, _ := s.Private["stderr"].(map[string]string); !strings.Contains(said["ada"], "cannot find the model") {
+		t.Errorf("the status tells an admin %v", s.Private)
+	}
 }
 
 func TestRestartedAgentIsNotReadyBeforeItHasRunForAWhile(t *testing.T) {
@@ -80,7 +93,7 @@ func TestCommandThatAppearsLaterIsStarted(t *testing.T) {
 	cfg.Command = []string{program}
 	b := run(t, one("ada", cfg))
 	until(t, "the status says that it is missing", func() bool {
-		return strings.Contains(b.Status().Why, "was not found") && strings.Contains(b.Status().Why, program)
+		return strings.Contains(b.Status().Why, "was not found") && !strings.Contains(b.Status().Why, program) && b.agent("ada").Command == program
 	})
 	if code := failure(t, b.send(t.Context(), "ada", "a")); code != core.CodeUnavailable {
 		t.Errorf("a send meanwhile failed with %q", code)

@@ -158,7 +158,7 @@ func (a *agent) runWake(ctx context.Context, w core.WakeRequest) (core.WakeOutco
 	a.stderr.reset()
 	p, err := a.curfew.start(a.cfg, w.ID)
 	if err != nil {
-		why := startFailure(a.cfg, err)
+		why := startFailure(err)
 		a.idle(why)
 		return core.WakeOutcome{}, errNotRunning(a.name, "not started: "+why, 0)
 	}
