@@ -70,7 +70,7 @@ func (d *discovery) heard(env *core.Envelope) {
 		return
 	}
 	for _, peer := range d.peers[channelKey{env.WorkspaceID, env.Channel}] {
-		if peer.Asked(env) {
+		if d.gateway.dir.attachedPeer(env.WorkspaceID, env.Channel, peer.Peer) != nil && peer.Asked(env) {
 			d.enqueue(errand{peer: peer, request: env})
 		}
 	}

@@ -34,15 +34,17 @@ func TestAHostedPeerGreetsAndAnswersWhois(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	ask := func(id, more string) []byte {
+		return fmt.Appendf(nil, `{"protocol":"compozy-network/v0","id":%q,"workspace_id":"ws","channel":"ops","kind":"whois","from":"ann","ts":%d%s}`,
+			id, h.now().Unix(), more)
+	}
+	// Nobody answers for a peer that is not there.
+	h.take(h.a.Native(ask("q", `,"to":"bot","body":{"type":"request"}`)))
 	if err := host.Attach(h.context(), host.at); err != nil {
 		t.Fatal(err)
 	}
 	if greet := h.sent(h.a, 1)[0].Envelope; greet.Kind != core.KindGreet || greet.From != "bot" {
 		t.Fatalf("sent %s", greet.Raw)
-	}
-	ask := func(id, more string) []byte {
-		return fmt.Appendf(nil, `{"protocol":"compozy-network/v0","id":%q,"workspace_id":"ws","channel":"ops","kind":"whois","from":"ann","ts":%d%s}`,
-			id, h.now().Unix(), more)
 	}
 	h.take(h.a.Native(ask("q0", `,"body":{"type":"request","query":"nobody"}`)))
 	h.take(h.a.Native(ask("q1", `,"body":{"type":"request","query":"add"},"ext":{"compozy.include":["capability_catalog"]}`)))

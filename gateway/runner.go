@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,6 +135,12 @@ func (r *runner) turn(life context.Context, h *hosted, id int64) {
 	outcome, err := h.waker.Wake(ctx, core.WakeRequest{
 		Agent: h.agent.Name, ID: core.WakeID(id), Deadline: g.now().Add(run.Reserved.Wall), Messages: messages,
 		Wrote: func(i int, ack core.Ack) {
+			if m := messages[i]; m.Raw == nil {
+				if m.Bytes <= wakeBytes {
+					return // It is unread, and comes along with the next wake.
+				}
+				ack.Detail = strings.TrimPrefix(ack.Detail+", by its id alone", ", ")
+			}
 			_ = g.committer.record(life, store.Result{ID: messages[i].Delivery, State: core.DeliveryAcked, Attempts: 1, Ack: ack}, nil)
 		},
 	})

@@ -65,6 +65,11 @@ func (d *decider) admitFor(m *message, seq int64, p routedPeer) core.Skip {
 		d.changes.Wakes = append(d.changes.Wakes, &store.NewWake{Run: owner.Open, Sources: []int64{seq}})
 		d.causes(keyOf(m.env), owner.Open)
 	case core.SkipCoalesced:
+		// What was written in a wake makes the one that it joins follow from that;
+		// what has the same cause as others makes none of them deeper.
+		if m.wake != nil {
+			owner.Open.Depth = max(owner.Open.Depth, q.origin.depth)
+		}
 		d.changes.Joined = append(d.changes.Joined, store.Joined{Run: owner.Open, Seq: seq})
 		d.causes(keyOf(m.env), owner.Open)
 	case core.SkipInFlight:

@@ -206,28 +206,68 @@ func TestABurstIsOneWakeOrOneWakeAndOneFollowUp(t *testing.T) {
 	}
 }
 
+// The answer of one agent joins the wake of the other, which then follows from
+// it.
+func TestAnAnswerThatJoinsAWakeDeepensIt(t *testing.T) {
+	two := 2
+	bounds := func(window time.Duration) core.BoundsRequest {
+		return core.BoundsRequest{MaxWakeDepth: &two, CoalesceWindow: span(window)}
+	}
+	w := &ward{agents: []core.HostedAgent{liveAgent("ping", bounds(100*time.Millisecond)), liveAgent("pong", bounds(1500*time.Millisecond))}}
+	var h *house
+	w.turn = func(_ context.Context, r core.WakeRequest, say func([]byte) core.Settlement) (core.WakeOutcome, error) {
+		other := map[string]string{"ping": "pong", "pong": "ping"}[r.Agent]
+		raw := strings.Replace(string(h.sayAs("by-"+r.Agent, "your turn", fmt.Sprintf(`"to":%q`, other))), `"from":"ann"`, fmt.Sprintf(`"from":%q`, r.Agent), 1)
+		say([]byte(raw))
+		return core.WakeOutcome{State: core.WakeSucceeded}, nil
+	}
+	h = newHouse(t)
+	h.hostAgents(w)
+	h.take(h.a.Ingress(h.sayAs("start", "go", `"mentions":["ping","pong"]`)))
+	h.allOver("ping", 1)
+	h.allOver("pong", 1)
+	if got := h.skips("by-ping")["peer:pong"]; !reflect.DeepEqual(got, []core.Skip{core.SkipCoalesced}) {
+		t.Errorf("the answer of ping was skipped as %v", got)
+	}
+	if got := h.skips("by-pong")["peer:ping"]; !reflect.DeepEqual(got, []core.Skip{core.SkipDepthExceeded}) {
+		t.Errorf("the answer of pong was skipped as %v", got)
+	}
+}
+
 func TestWhatAWakeHandsOver(t *testing.T) {
 	w := &ward{agents: []core.HostedAgent{liveAgent("bot", core.BoundsRequest{CoalesceWindow: span(5 * time.Second)})}}
 	h := newWardHouse(t, w)
 	h.freeze()
 	h.take(h.a.Ingress(h.sayAs("heard-1", "x")))
 	h.take(h.a.Ingress(h.sayAs("heard-2", strings.Repeat("y", 70<<10))))
+	h.take(h.a.Ingress(h.sayAs("heard-3", strings.Repeat("y", 10<<10))))
 	h.take(h.a.Ingress(h.sayAs("q", strings.Repeat("z", 60<<10), `"to":"bot"`)))
 	h.take(h.a.Ingress(h.sayAs("q2", strings.Repeat("z", 10<<10), `"to":"bot"`, `"causation_id":"q"`)))
 	h.offset.Store(int64(6 * time.Second))
 	h.runner.poke()
 	h.allOver("bot", 1)
-	var got []string
-	for _, m := range w.given()[0].Messages {
-		name := m.ID
-		if m.Raw == nil {
-			name += fmt.Sprintf(" omitted %t", m.Bytes > 0)
+	// What is longer than a wake is given by its id; what had no room beside the
+	// rest stays unread, and comes along with the next wake.
+	h.eventually("what was handed over is acknowledged", func() bool { return h.agent("bot").Unread == 2 })
+	h.take(h.a.Ingress(h.sayAs("q3", "x", `"to":"bot"`)))
+	h.offset.Store(int64(12 * time.Second))
+	h.runner.poke()
+	h.allOver("bot", 2)
+	for i, want := range [][]string{
+		{"heard-1", "heard-2 omitted true", "q", "q2 omitted true"},
+		{"heard-3", "q2", "q3"},
+	} {
+		var got []string
+		for _, m := range w.given()[i].Messages {
+			name := m.ID
+			if m.Raw == nil {
+				name += fmt.Sprintf(" omitted %t", m.Bytes > 0)
+			}
+			got = append(got, name)
 		}
-		got = append(got, name)
-	}
-	want := []string{"heard-1", "heard-2 omitted true", "q", "q2 omitted true"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("handed over %q, want %q", got, want)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("wake %d handed over %q, want %q", i+1, got, want)
+		}
 	}
 	if n := w.pushed(); n != 0 {
 		t.Errorf("%d says came outside of a wake", n)

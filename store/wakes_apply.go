@@ -52,8 +52,15 @@ func (tx *Tx) applySources(ctx context.Context, c *Changes) error {
 			args = append(args, seq, w.ID)
 		}
 	}
+	joined := map[*Run]bool{}
 	for _, j := range c.Joined {
 		args = append(args, j.Seq, j.Run.ID)
+		joined[j.Run] = true
+	}
+	for r := range joined {
+		if _, err := tx.run(ctx, "UPDATE task_runs SET depth = max(depth, ?) WHERE id = ?", r.Depth, r.ID); err != nil {
+			return err
+		}
 	}
 	_, err := tx.exec(ctx, bulk{head: "INSERT INTO wake_sources (seq, run_id) VALUES ", columns: 2}, args)
 	return err

@@ -12,8 +12,9 @@ import (
 
 // Claim starts a queued wake and gives the messages that it hands over: those
 // that it is for, and before them, oldest first, what came to the agent since
-// without waking it. What waits to be weighed once more stays where it is. It gives none, and changes nothing, when no message that
-// the wake is for can be delivered any more.
+// without waking it. What waits to be weighed once more stays where it is. It
+// gives none, and changes nothing, when no message that the wake is for can be
+// delivered any more.
 func (tx *Tx) Claim(ctx context.Context, r *Run, page WakePage, now time.Time) ([]core.WakeMessage, error) {
 	messages, err := tx.wakeMessages(ctx, r, page, now)
 	if err != nil || len(messages) == 0 {
@@ -46,8 +47,8 @@ func (tx *Tx) wakeMessages(ctx context.Context, r *Run, page WakePage, now time.
 		return nil, err
 	}
 	room := page.Bytes
-	own = fit(own, &room, false)
-	others = fit(others, &room, true)
+	own = fit(own, &room, page.Bytes, false)
+	others = fit(others, &room, page.Bytes, true)
 	messages := slices.Concat(others, own)
 	return messages, tx.fillMessages(ctx, messages)
 }
@@ -59,11 +60,10 @@ func kindCode(list []core.Kind, i int) int64 {
 	return encode(kinds(), list[i])
 }
 
-// fit marks what is too long for the room by leaving its size alone: such a
-// message is named only. With stop, the first one that would fit into a whole
-// wake, but not into the room that is left, ends the list: its turn comes.
-func fit(list []core.WakeMessage, room *int, stop bool) []core.WakeMessage {
-	whole := *room
+// fit takes what there is room for; a message that is too long is named only.
+// With stop, the first one that would fit into a whole wake, but not into the
+// room that is left, ends the list: its turn comes.
+func fit(list []core.WakeMessage, room *int, whole int, stop bool) []core.WakeMessage {
 	for i := range list {
 		m := &list[i]
 		switch {
