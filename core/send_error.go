@@ -15,6 +15,10 @@ var ErrExpired = errors.New("expired")
 // ErrForbidden says that the asker may not do this.
 var ErrForbidden = errors.New("not allowed")
 
+// ErrNetworkOff is an ErrForbidden that says that network.enabled is false, so
+// that no agent may become live.
+var ErrNetworkOff = fmt.Errorf("network.enabled is false: %w", ErrForbidden)
+
 // ErrStopping says that the gateway is shutting down and takes nothing more.
 var ErrStopping = errors.New("the gateway is stopping")
 

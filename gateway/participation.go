@@ -144,9 +144,9 @@ func (g *Gateway) renew(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	case !h.asked.Live():
-		return fmt.Errorf("agent %s is local, and has nothing to renew: %w", name, core.ErrForbidden)
+		return fmt.Errorf("agent %s is local and has nothing to renew (set its participation.mode to live): %w", name, core.ErrForbidden)
 	case !g.config.Network.Enabled:
-		return fmt.Errorf("network.enabled is false, which allows no new live participation: %w", core.ErrForbidden)
+		return fmt.Errorf("agent %s cannot get a new participation: %w", name, core.ErrNetworkOff)
 	}
 	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
 		row := g.newParticipation(h)
@@ -185,7 +185,7 @@ func (g *Gateway) mayAttach(c *carrier, at core.Attachment) error {
 			continue
 		}
 		if !g.dir.participationOf(h).Resolved.Live() {
-			return fmt.Errorf("agent %s has no live participation: network.enabled is false: %w", a.Name, core.ErrForbidden)
+			return fmt.Errorf("agent %s has no live participation: %w", a.Name, core.ErrNetworkOff)
 		}
 	}
 	return nil

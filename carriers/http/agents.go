@@ -1,7 +1,9 @@
 package http
 
 import (
+	"errors"
 	nethttp "net/http"
+	"strings"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -28,13 +30,16 @@ func (s *server) postRenew(w nethttp.ResponseWriter, r *request) error {
 		}
 		ctx, cancel := s.reader(r)
 		defer cancel()
-		if err := s.backend.Agents.RenewAgent(ctx, name); err != nil {
+		switch err := s.backend.Agents.RenewAgent(ctx, name); {
+		case errors.Is(err, core.ErrForbidden):
+			return forbidden(strings.TrimSuffix(err.Error(), ": "+core.ErrForbidden.Error()))
+		case err != nil:
 			return err
 		}
 		w.WriteHeader(nethttp.StatusNoContent)
 		return nil
 	}
-	return core.ErrNotFound
+	return newProblem(nethttp.StatusNotFound, "no agent has that name here; GET /v0/agents lists them")
 }
 
 // reachableAgents lists the agents of the caller's workspaces. Their wakes name

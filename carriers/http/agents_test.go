@@ -40,6 +40,9 @@ func TestAgentsAreListedAndRenewed(t *testing.T) {
 	for name, want := range map[string]int{"echo": 204, "agents.echo": 204, "shut": 403, "nobody": 404} {
 		wantStatus(t, s.do(s.request("POST", "/v0/agents/"+name+"/renew", "")), want)
 	}
+	if r := s.do(s.request("POST", "/v0/agents/shut/renew", "")); !strings.Contains(string(r.body), `"detail":"agent shut has nothing to renew"`) {
+		t.Errorf("the refusal says %s", r.body)
+	}
 }
 
 func TestAgentsAreForAdmins(t *testing.T) {

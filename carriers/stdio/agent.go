@@ -64,6 +64,9 @@ const (
 	agentIdle agentState = "idle"
 	// agentLocal is that of an agent that takes no part.
 	agentLocal agentState = "local"
+	// agentOff is that of an agent that may not become live, because
+	// network.enabled is false.
+	agentOff agentState = "off"
 )
 
 // counters count what came to nothing, over all processes of the agent.
@@ -156,6 +159,16 @@ func (a *agent) backOff(why string, pause time.Duration) {
 	a.mu.Unlock()
 	a.log.Warn("agent is not running", "why", why, "command", a.cfg.Command[0], "next_start_in", pause.Round(time.Millisecond),
 		"stderr", shorten(lastLine(a.complaints()), mostShown))
+}
+
+// off is called for an agent that may not become live in the life of this
+// gateway. That is no fault: nothing is tried again.
+func (a *agent) off(why string) {
+	a.mu.Lock()
+	a.enter(agentOff)
+	a.why = why
+	a.mu.Unlock()
+	a.log.Info("agent stays off", "why", why)
 }
 
 func (a *agent) stopping() {

@@ -12,7 +12,7 @@ import (
 // the agent's name.
 type AgentStatus struct {
 	// State is starting, running, idle (between two wakes), backing off, stopping,
-	// stopped or local.
+	// stopped, local or off (network.enabled is false).
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Command is the configured program.
@@ -93,12 +93,15 @@ func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
 		next := a.next.UTC()
 		detail.NextStart = &next
 	case agentRunning:
-		detail.OnProbation = a.why != "" && a.host.Now().Sub(a.since) < a.restart.Min
+		// A process for one wake has nothing to prove.
+		detail.OnProbation = a.cfg.Launch != LaunchWake && a.why != "" && a.host.Now().Sub(a.since) < a.restart.Min
 	}
 	a.mu.Unlock()
 	if in != nil {
 		var lost uint64
 		detail.NotReading, detail.InputClosed, lost = in.standing()
+		// The input of a process for one wake is closed by us behind its messages.
+		detail.InputClosed = detail.InputClosed && a.cfg.Launch != LaunchWake
 		detail.UnreadControls += lost
 	}
 	return detail, received, sent
@@ -109,7 +112,7 @@ func (s AgentStatus) notReady() string {
 	switch {
 	case s.State == string(agentBackingOff):
 		return fmt.Sprintf("backing off after: %s", s.Why)
-	case s.State == string(agentIdle):
+	case s.State == string(agentIdle), s.State == string(agentOff):
 		return ""
 	case s.State != string(agentRunning):
 		return s.State

@@ -54,7 +54,8 @@ func (a *agent) detach(ctx context.Context, in core.Intake) {
 }
 
 // retry tries until it succeeds, and tells of each failure and of the pause after
-// it. It returns false when ctx ended or the gateway is stopping.
+// it. It returns false when ctx ended, the gateway is stopping or agents may not
+// become live.
 func (a *agent) retry(ctx context.Context, try func() error, failed func(error, time.Duration)) bool {
 	again := backoff{RestartConfig: a.restart, random: a.random}
 	for {
@@ -63,6 +64,10 @@ func (a *agent) retry(ctx context.Context, try func() error, failed func(error, 
 		case err == nil:
 			return true
 		case ctx.Err() != nil || errors.Is(err, core.ErrStopping):
+			return false
+		case errors.Is(err, core.ErrNetworkOff):
+			a.off(err.Error())
+			<-ctx.Done()
 			return false
 		}
 		pause := again.next(0)

@@ -3,6 +3,7 @@ package stdio
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,25 @@ func TestRestartedAgentIsNotReadyBeforeItHasRunForAWhile(t *testing.T) {
 		t.Errorf("right after the start the state is %q: %q", s.State, s.Why)
 	}
 	b.ready()
+}
+
+// With network.enabled off nobody becomes live, which is no fault and is not
+// tried again.
+func TestAnAgentThatMayNotBecomeLiveIsOff(t *testing.T) {
+	for _, launch := range []LaunchMode{LaunchStart, LaunchWake} {
+		t.Run(string(launch), func(t *testing.T) {
+			cfg := shell("ada", "cat")
+			cfg.Launch = launch
+			b := &bench{t: t, in: newTestIntake(), logs: &logBuffer{}}
+			b.Carrier = build(t, testConfig(one("ada", cfg)), b.logs)
+			b.in.refuse = fmt.Errorf("agent ada has no live participation: %w", core.ErrNetworkOff)
+			b.start()
+			until(t, "it is off", func() bool { return b.agent("ada").State == "off" })
+			if s := b.Status(); s.State != core.StateReady || s.Why != "" || b.agent("ada").Starts != 0 {
+				t.Errorf("the status tells %+v", s)
+			}
+		})
+	}
 }
 
 func TestCommandThatAppearsLaterIsStarted(t *testing.T) {

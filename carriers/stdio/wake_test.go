@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -213,6 +215,31 @@ func TestAnAgentThatAcknowledgesByItselfDoesSoInWakesToo(t *testing.T) {
 	p.write(t, `{"carrier":{"done":"wake_7"}}`+"\n")
 	if o := over(t, turn); o.outcome.State != core.WakeSucceeded || given.count() != 0 {
 		t.Errorf("it ended as %+v, %d given by the line alone", o, given.count())
+	}
+}
+
+func TestACarrierStaysReadyWhileItsAgentsRunInTheirWakes(t *testing.T) {
+	cfg := shell("ada", `cat >/dev/null; while [ ! -e "$GO" ]; do sleep 0.01; done`)
+	cfg.Launch = LaunchWake
+	goes := filepath.Join(t.TempDir(), "go")
+	cfg.Env["GO"] = EnvValue(goes)
+	b := run(t, one("ada", cfg), func(c *Config) { c.Restart.Min, c.Restart.Max = time.Minute, time.Minute })
+	b.ready()
+	for range 2 {
+		turn := b.wake(t.Context(), "ada", &wrote{}, messageOf("a"))
+		until(t, "it runs", func() bool { return b.agent("ada").State == string(agentRunning) })
+		if s := b.Status(); s.State != core.StateReady {
+			t.Errorf("in a wake the carrier is %q: %s", s.State, s.Why)
+		}
+		if err := os.WriteFile(goes, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := over(t, turn); o.outcome.State != core.WakeSucceeded {
+			t.Fatalf("it ended as %+v", o)
+		}
+		if err := os.Remove(goes); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
