@@ -88,7 +88,7 @@ func (b bulk) text(rows int) string {
 
 // bulkSizes are the numbers of rows for which statements are prepared, largest
 // first. A group is written by as many of the largest as fit, and so on.
-func bulkSizes() [4]int { return [4]int{128, 32, 8, 1} }
+func bulkSizes() [5]int { return [5]int{512, 128, 32, 8, 1} }
 
 // statementKey names a prepared statement: rows is 0 for one that is not over
 // many rows.
