@@ -61,7 +61,8 @@ func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := s.takeSeat(ctx); err != nil {
 		return err
 	}
-	err := s.build(ctx).Run(ctx, &mcp.IOTransport{Reader: closer(in), Writer: unclosed{out}})
+	back := &answers{out: out}
+	err := s.build(ctx).Run(ctx, &mcp.IOTransport{Reader: newFrames(closer(in), back.refuse), Writer: back})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		err = nil // Being told to stop is no failure.
 	}
@@ -115,8 +116,3 @@ func closer(in io.Reader) io.ReadCloser {
 	}
 	return io.NopCloser(in)
 }
-
-// unclosed leaves its writer open, which belongs to the caller.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }

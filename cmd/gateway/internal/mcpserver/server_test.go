@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -149,13 +150,48 @@ func TestAPeerThatIsRefusedEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestAFrameThatIsNoJSONEndsTheServerWithAnError(t *testing.T) {
+// What cannot be read is answered by its own error, and what came before and
+// comes behind it is served.
+func TestALineThatIsNoFrameIsAnsweredAndTheNextServed(t *testing.T) {
 	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
-	if err := s.Run(t.Context(), strings.NewReader("hello\n"), io.Discard); err == nil || !strings.Contains(err.Error(), "serve MCP: ") {
-		t.Errorf("got %v", err)
-	}
-	if err := s.Run(t.Context(), strings.NewReader(""), io.Discard); err != nil {
-		t.Errorf("the end of stdin is the error %v", err)
+	ping := func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
+	for name, c := range map[string]struct{ line, answer string }{
+		"no JSON":       {"hello", `"id":null,"error":{"code":-32700`},
+		"half a frame":  {`{"jsonrpc":"2.0","id":7,"method":"pi`, `"id":null,"error":{"code":-32700`},
+		"invalid UTF-8": {"\xff\xfe", `"id":null,"error":{"code":-32700`},
+		"no message":    {`{"id":7}`, `"id":7,"error":{"code":-32600`},
+		"a number":      {`5`, `"id":null,"error":{"code":-32600`},
+		"a batch":       {`[` + ping(7) + `]`, `"id":null,"error":{"code":-32600`},
+		"too long":      {`"` + strings.Repeat("x", maxFrame) + `"`, `"id":null,"error":{"code":-32700`},
+		"nothing":       {" \r", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fromHost, toServer := io.Pipe()
+			fromServer, toHost := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(t.Context(), fromHost, toHost) }()
+			go func() { _, _ = io.WriteString(toServer, ping(1)+"\n"+c.line+"\n"+ping(2)+"\n") }()
+			want := map[string]bool{`"id":1,"result"`: true, `"id":2,"result"`: true}
+			if c.answer != "" {
+				want[c.answer] = true
+			}
+			for lines := bufio.NewScanner(fromServer); len(want) > 0 && lines.Scan(); {
+				found := false
+				for text := range want {
+					if strings.Contains(lines.Text(), text) {
+						delete(want, text)
+						found = true
+					}
+				}
+				if !found {
+					t.Fatalf("answered %s", lines.Text())
+				}
+			}
+			toServer.Close()
+			if err := <-ended; err != nil || len(want) > 0 {
+				t.Errorf("the server ends with %v, and %v is not answered", err, want)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,142 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// maxFrame is how many bytes one line of the host may have.
+const maxFrame = 16 << 20
+
+// The error codes of JSON-RPC 2.0 for what cannot be a call.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+)
+
+// frames gives the MCP library the lines of the host that it can read, one a
+// call. A line that is no frame is answered here: the library would end the
+// session for it, with all that is under way.
+type frames struct {
+	io.Closer
+	in      *bufio.Reader
+	refuse  func(fault) error
+	pending []byte
+}
+
+func newFrames(in io.ReadCloser, refuse func(fault) error) *frames {
+	return &frames{Closer: in, in: bufio.NewReaderSize(in, 64<<10), refuse: refuse}
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	for len(f.pending) == 0 {
+		line, err := f.line()
+		if line = bytes.TrimSpace(line); len(line) > 0 && !errors.Is(err, errTooLong) {
+			if no := check(line); no == nil {
+				f.pending = append(line, '\n')
+				break // An error comes again with the next read.
+			} else if refused := f.refuse(*no); refused != nil {
+				return 0, refused
+			}
+		}
+		switch {
+		case errors.Is(err, errTooLong):
+			if refused := f.refuse(fault{Code: parseError, Message: err.Error()}); refused != nil {
+				return 0, refused
+			}
+		case err != nil:
+			return 0, err
+		}
+	}
+	n := copy(p, f.pending)
+	f.pending = f.pending[n:]
+	return n, nil
+}
+
+var errTooLong = fmt.Errorf("the line has more than %d bytes, which is the limit", maxFrame)
+
+// line reads to the next line feed, or to the end. Of a line that is too long
+// nothing is kept.
+func (f *frames) line() ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := f.in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxFrame; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if long && (err == nil || errors.Is(err, io.EOF)) {
+			return nil, errTooLong
+		}
+		return line, err
+	}
+}
+
+// fault is the error of a JSON-RPC answer.
+type fault struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	id      json.RawMessage
+}
+
+// check says why a line is no frame, nil when it is one.
+func check(line []byte) *fault {
+	switch {
+	case !json.Valid(line):
+		return &fault{Code: parseError, Message: "the line is no JSON"}
+	case line[0] == '[':
+		return &fault{Code: invalidRequest, Message: "batches are not taken: send one message on each line"}
+	}
+	if _, err := jsonrpc.DecodeMessage(line); err != nil {
+		var asked struct {
+			ID json.RawMessage `json:"id"`
+		}
+		_ = json.Unmarshal(line, &asked) // What has no readable id is answered with null.
+		return &fault{Code: invalidRequest, Message: "the line is no JSON-RPC message", id: asked.ID}
+	}
+	return nil
+}
+
+// answers is the way back to the host, for the library and for faults.
+type answers struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Write writes a whole frame.
+func (a *answers) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.out.Write(p)
+}
+
+// Close leaves the writer open, which belongs to the caller.
+func (a *answers) Close() error { return nil }
+
+func (a *answers) refuse(no fault) error {
+	if no.id == nil {
+		no.id = json.RawMessage("null")
+	}
+	frame, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   fault           `json:"error"`
+	}{"2.0", no.id, no})
+	if err != nil {
+		return err
+	}
+	_, err = a.Write(append(frame, '\n'))
+	return err
+}
