@@ -67,10 +67,16 @@ func (q *question) joins() bool {
 	return w != nil && w.State == core.WakeQueued && w.Root == q.origin.root && q.now.Before(w.WindowEnds)
 }
 
+// usedUp reports whether a bound is used up. What an open wake has reserved is
+// not used yet: it may come back, and then the message is weighed once more.
 func (q *question) usedUp() bool {
-	b := q.bounds
-	return q.used.Wakes >= b.MaxWakes || q.used.Wall >= b.MaxTotalWallTime ||
-		q.used.Input >= int64(b.MaxInputTokens) || q.used.Output >= int64(b.MaxOutputTokens)
+	b, used := q.bounds, q.used
+	if q.open != nil {
+		used = sub(used, q.open.Reserved)
+		used.Wakes = q.used.Wakes
+	}
+	return used.Wakes >= b.MaxWakes || used.Wall >= b.MaxTotalWallTime ||
+		used.Input >= int64(b.MaxInputTokens) || used.Output >= int64(b.MaxOutputTokens)
 }
 
 // reserve is what a wake may use: the wall time of one wake, and of the tokens

@@ -131,3 +131,26 @@ func TestChargesNeverExceedTheBounds(t *testing.T) {
 		})
 	}
 }
+
+// What an open wake has reserved may come back, so it uses nothing up yet; that
+// it is a wake does.
+func TestAnOpenWakesReservationUsesNothingUp(t *testing.T) {
+	b := core.Bounds{MaxWakes: 2, MaxWakeDepth: 3, MaxTotalWallTime: time.Minute, MaxInputTokens: 10, MaxOutputTokens: 10}
+	whole := store.Budget{Wakes: 1, Wall: time.Minute, Input: 10, Output: 10}
+	for name, c := range map[string]struct {
+		used store.Budget
+		want core.Skip
+	}{
+		"all of it is reserved":      {whole, core.SkipInFlight},
+		"a wake was before":          {add(whole, store.Budget{Wakes: 1}), core.SkipBudgetExhausted},
+		"a bound was used up before": {add(whole, store.Budget{Input: 10}), core.SkipBudgetExhausted},
+	} {
+		q := question{
+			live: true, bounds: b, eligible: true, addressed: true, enabled: true, used: c.used,
+			open: &store.Run{State: core.WakeRunning, Reserved: whole},
+		}
+		if got := q.weigh(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -200,4 +201,23 @@ func (h *house) rows(table string) (n int) {
 		h.t.Fatal(err)
 	}
 	return n
+}
+
+func TestAWakeThatIsRunAgainHandsOverNothingStale(t *testing.T) {
+	w := &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}}
+	w.turn = func(ctx context.Context, _ core.WakeRequest, _ func([]byte) core.Settlement) (core.WakeOutcome, error) {
+		<-ctx.Done()
+		return core.WakeOutcome{}, ctx.Err()
+	}
+	h := newWardHouse(t, w)
+	h.take(h.a.Ingress(h.sayAs("q", "x", `"to":"bot"`, fmt.Sprintf(`"expires_at":%d`, h.now().Unix()+60))))
+	h.eventually("it is handed over", func() bool { return h.deliveryState("q", "peer:bot") == core.DeliveryAcked })
+	h.stop()
+	h.offset.Add(int64(2 * time.Minute))
+	after := &ward{agents: w.agents, turn: succeed}
+	h.hostAgents(after)
+	h.allOver("bot", 1)
+	if got := h.agent("bot").Wakes[0]; got.State != core.WakeCanceled || len(after.given()) != 0 {
+		t.Errorf("the wake is %+v, and %d were given", got, len(after.given()))
+	}
 }

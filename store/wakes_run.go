@@ -46,11 +46,34 @@ func (tx *Tx) wakeMessages(ctx context.Context, r *Run, page WakePage, now time.
 	if err != nil {
 		return nil, err
 	}
+	if again {
+		if own, err = tx.stillFresh(ctx, own, now); err != nil || len(own) == 0 {
+			return nil, err
+		}
+	}
 	room := page.Bytes
 	own = fit(own, &room, page.Bytes, false)
 	others = fit(others, &room, page.Bytes, true)
 	messages := slices.Concat(others, own)
 	return messages, tx.fillMessages(ctx, messages)
+}
+
+// stillFresh leaves out what has expired since it was handed over first; a
+// delivery that was acknowledged has no deadline any more.
+func (tx *Tx) stillFresh(ctx context.Context, list []core.WakeMessage, now time.Time) ([]core.WakeMessage, error) {
+	var kept []core.WakeMessage
+	for _, m := range list {
+		var payload []byte
+		if err := tx.tx.Tx.QueryRowContext(ctx, "SELECT payload FROM messages WHERE seq = ?", m.Delivery.Seq).Scan(&payload); err != nil {
+			return nil, fmt.Errorf("read message %d: %w", m.Delivery.Seq, err)
+		}
+		env, refusal := core.Parse(payload)
+		if refusal != nil || (env.HasExpiry && env.ExpiresAt <= now.Unix()) {
+			continue
+		}
+		kept = append(kept, m)
+	}
+	return kept, nil
 }
 
 func kindCode(list []core.Kind, i int) int64 {
