@@ -180,11 +180,27 @@ type InboxEntry struct {
 	Served bool `json:"-"`
 }
 
+// Trouble is why a carrier is not ready, in a word that gives nothing away.
+type Trouble string
+
+// The kinds of trouble.
+const (
+	// TroubleStore: the store cannot write, so that no carrier may take anything.
+	TroubleStore Trouble = "store"
+	// TroubleAgents: an agent does not run, or does not read.
+	TroubleAgents Trouble = "agents"
+	// TroubleLink: a connection or a listener is not there, or refused.
+	TroubleLink Trouble = "link"
+)
+
 // CarrierView is one carrier as readers see it.
 type CarrierView struct {
-	Name        string         `json:"name"`
-	Type        string         `json:"type"`
-	State       State          `json:"state"`
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	State State  `json:"state"`
+	// Trouble is the kind of what is missing, for everybody; Why says it in full,
+	// for those who operate the gateway.
+	Trouble     Trouble        `json:"trouble,omitempty"`
 	Why         string         `json:"why,omitempty"`
 	LastReceive *time.Time     `json:"last_receive,omitempty"`
 	LastSend    *time.Time     `json:"last_send,omitempty"`

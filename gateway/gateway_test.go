@@ -136,8 +136,8 @@ func TestALockedDatabaseSettlesNothingAndThenEverythingOnce(t *testing.T) {
 		if c.State == core.StateReady {
 			t.Fatalf("carrier %s says ready while nothing can be stored", c.Name)
 		}
-		if c.Why != "the store cannot write now (see the log)" {
-			t.Fatalf("carrier %s tells everybody %q", c.Name, c.Why)
+		if c.Why != "the store cannot write now (see the log)" || c.Trouble != core.TroubleStore {
+			t.Fatalf("carrier %s tells everybody %q and %q", c.Name, c.Trouble, c.Why)
 		}
 	}
 	unlock()

@@ -22,9 +22,16 @@ func (g *Gateway) Carriers() []core.CarrierView {
 			Redelivers: limits.Redelivers, Ordered: limits.Ordered, AckKind: limits.AckKind,
 			Guarantee: limits.Guarantee, Detail: status.Detail, Private: status.Private,
 		}
-		if trouble && view.State == core.StateReady {
-			// Everybody may ask: the cause, which may name files, is in the log.
+		switch {
+		case trouble && view.State == core.StateReady:
+			// The cause, which may name files, is in the log.
 			view.State, view.Why = core.StateNotReady, "the store cannot write now (see the log)"
+			view.Trouble = core.TroubleStore
+		case view.State == core.StateNotReady:
+			view.Trouble = core.TroubleLink
+			if _, hosts := c.impl.(core.Waker); hosts {
+				view.Trouble = core.TroubleAgents
+			}
 		}
 		views = append(views, view)
 	}

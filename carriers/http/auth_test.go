@@ -56,6 +56,64 @@ func TestCarriersShowFactsToOperatorsAndWhatAgentsSaidToAdmins(t *testing.T) {
 	}
 }
 
+// Why a carrier is not ready may name files, machines and agents.
+func TestWhyACarrierIsNotReadyIsToldToOperators(t *testing.T) {
+	fleet := []core.CarrierView{{
+		Name: "agents", Type: "stdio", State: core.StateNotReady, Trouble: core.TroubleAgents,
+		Why: "agent leaky: backing off after: exit status 3 (open /etc/agent.key: API_KEY=hunter2)",
+	}}
+	s := tokenSite(t)
+	s.mem.carriers = fleet
+	open := start(t)
+	open.mem.carriers = fleet
+	for name, c := range map[string]struct {
+		answer reply
+		status int
+		why    bool
+	}{
+		"readiness, without a token":              {s.get("/readyz"), 503, false},
+		"readiness, an admin":                     {s.get("/readyz", as("admin")...), 503, false},
+		"readiness, this machine, without tokens": {open.get("/readyz"), 503, true},
+		"the carriers, an admin":                  {s.get("/v0/carriers", as("admin")...), 200, true},
+		"the carriers, another token":             {s.get("/v0/carriers", as("team")...), 200, false},
+		"the carriers, this machine, no tokens":   {open.get("/v0/carriers"), 200, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantStatus(t, c.answer, c.status)
+			body := string(c.answer.body)
+			if !strings.Contains(body, `"state":"not ready","trouble":"agents"`) || strings.Contains(body, "leaky") != c.why {
+				t.Errorf("the answer is %s", body)
+			}
+		})
+	}
+}
+
+// What an attempt met may name machines and repeat what a webhook answered.
+func TestWhatAnAttemptMetIsToldToOperators(t *testing.T) {
+	found := core.Inspection{
+		Channel: testCh, Envelope: []byte("{}"),
+		Deliveries: []core.Delivery{{ID: "1-1", Recipient: "webhook:crm", State: core.DeliveryPending, LastError: "timeout: dial tcp 10.0.0.7:4222"}},
+	}
+	s := tokenSite(t)
+	s.mem.inspections["m1"] = &found
+	open := start(t)
+	open.mem.inspections["m1"] = &found
+	const path = "/v0/workspaces/ws-1/messages/m1"
+	for name, c := range map[string]struct {
+		answer reply
+		told   bool
+	}{
+		"an admin":                     {s.get(path, as("admin")...), true},
+		"another token":                {s.get(path, as("ada")...), false},
+		"this machine, without tokens": {open.get(path), true},
+	} {
+		wantStatus(t, c.answer, 200)
+		if body := string(c.answer.body); strings.Contains(body, "10.0.0.7") != c.told || !strings.Contains(body, `"webhook:crm"`) {
+			t.Errorf("%s gets %s", name, body)
+		}
+	}
+}
+
 func TestATokenIsNeeded(t *testing.T) {
 	s := tokenSite(t)
 	for name, headers := range map[string][]string{

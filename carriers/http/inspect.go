@@ -51,7 +51,7 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	}
 	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
 	tail := encode(inspectionTail{
-		list(m.Decisions), list(m.Deliveries), r.caller.receipts(ws, m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
+		list(m.Decisions), r.caller.deliveries(m.Deliveries), r.caller.receipts(ws, m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
 	})
 	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
 	body = append(body, head[:len(head)-len("}\n")]...)
@@ -70,6 +70,20 @@ func (c *caller) receipts(workspace string, all []core.ReceiptView) []core.Recei
 		if c.seesChannel(workspace, r.Channel) {
 			seen = append(seen, r)
 		}
+	}
+	return seen
+}
+
+// deliveries is what the caller may see of the deliveries of a message. What an
+// attempt met may name machines and repeat what a webhook answered, which is an
+// operator's to know.
+func (c *caller) deliveries(all []core.Delivery) []core.Delivery {
+	seen := make([]core.Delivery, 0, len(all))
+	for _, d := range all {
+		if !c.operator {
+			d.LastError = ""
+		}
+		seen = append(seen, d)
 	}
 	return seen
 }

@@ -16,7 +16,7 @@ func TestListsKeepToTheChannelsOfTheToken(t *testing.T) {
 	s := tokenSite(t)
 	heard := time.Unix(1, 0).UTC()
 	s.mem.peers = []core.PeerView{
-		{WorkspaceID: testWS, Peer: "here", Attached: []string{"other", testCh}, Carrier: "nats", Channel: "other", LastHeard: &heard},
+		{WorkspaceID: testWS, Peer: "here", Attached: []string{"other", testCh}, Carrier: "nats", Channel: "other", LastHeard: &heard, Card: []byte(`{"peer_id":"here"}`), CardCarrier: "nats", CardAt: &heard},
 		{WorkspaceID: testWS, Peer: "heard", Carrier: "mqtt", Channel: testCh, LastHeard: &heard, Card: []byte(`{"peer_id":"heard"}`)},
 		{WorkspaceID: testWS, Peer: "elsewhere", Attached: []string{"other"}, Channel: "other"},
 	}
