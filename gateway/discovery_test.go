@@ -40,9 +40,7 @@ func TestAHostedPeerGreetsAndAnswersWhois(t *testing.T) {
 	}
 	// Nobody answers for a peer that is not there.
 	h.take(h.a.Native(ask("q", `,"to":"bot","body":{"type":"request"}`)))
-	if err := host.Attach(h.context(), host.at); err != nil {
-		t.Fatal(err)
-	}
+	h.eventually("it is attached", func() bool { return host.Attach(h.context(), host.at) == nil })
 	if greet := h.sent(h.a, 1)[0].Envelope; greet.Kind != core.KindGreet || greet.From != "bot" {
 		t.Fatalf("sent %s", greet.Raw)
 	}

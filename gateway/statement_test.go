@@ -149,9 +149,7 @@ func TestAnAnswerLargerThanTheLimitIsLeftOut(t *testing.T) {
 		return fmt.Appendf(nil, `{"protocol":"compozy-network/v0","id":%q,"workspace_id":"ws","channel":"ops","kind":"whois","from":"ann","to":"bot",`+
 			`"ts":%d,"body":{"type":"request"},"ext":{"compozy.include":["capability_catalog"]%s}}`, id, h.now().Unix(), ids)
 	}
-	if err := host.Attach(h.context(), at); err != nil {
-		t.Fatal(err)
-	}
+	h.eventually("it is attached", func() bool { return host.Attach(h.context(), at) == nil })
 	h.take(h.a.Native(ask("all", "")))
 	h.take(h.a.Native(ask("one", `,"compozy.capability_ids":["c7"]`)))
 	h.eventually("the question that can be answered is", func() bool {
