@@ -108,29 +108,29 @@ func (f *fields) checkRequired(e *Envelope) *Rejection {
 func (f *fields) checkGrammar(e *Envelope) *Rejection {
 	switch {
 	case !validID(e.ID):
-		return badGrammar(fieldID)
+		return badGrammar(fieldID, idGrammar)
 	case !ValidWorkspaceID(e.WorkspaceID):
-		return badGrammar(fieldWorkspaceID)
+		return badGrammar(fieldWorkspaceID, WorkspaceGrammar)
 	case !ValidChannel(e.Channel):
-		return badGrammar(fieldChannel)
+		return badGrammar(fieldChannel, ChannelGrammar)
 	case !ValidPeerID(e.From):
-		return badGrammar(fieldFrom)
+		return badGrammar(fieldFrom, PeerGrammar)
 	case f.has(fieldTo) && !ValidPeerID(e.To):
-		return badGrammar(fieldTo)
+		return badGrammar(fieldTo, PeerGrammar)
 	case f.has(fieldWorkID) && !validWorkID(e.WorkID):
-		return badGrammar(fieldWorkID)
+		return badGrammar(fieldWorkID, workIDGrammar)
 	case f.has(fieldReplyTo) && !validOpaque(e.ReplyTo):
-		return badGrammar(fieldReplyTo)
+		return badGrammar(fieldReplyTo, opaqueGrammar)
 	case f.has(fieldTraceID) && !validOpaque(e.TraceID):
-		return badGrammar(fieldTraceID)
+		return badGrammar(fieldTraceID, opaqueGrammar)
 	case f.has(fieldCausationID) && !validOpaque(e.CausationID):
-		return badGrammar(fieldCausationID)
+		return badGrammar(fieldCausationID, opaqueGrammar)
 	case e.TS <= 0:
 		return malformed(StepFields, "ts is not after 1970")
 	}
 	for _, peer := range e.Mentions {
 		if !ValidPeerID(peer) {
-			return badGrammar(fieldMentions)
+			return badGrammar(fieldMentions, PeerGrammar)
 		}
 	}
 	e.emptySurface = f.has(fieldSurface) && e.Surface == "" ||
@@ -145,8 +145,12 @@ func wrongType(which field, want string) *Rejection {
 	return malformed(StepFields, which.name()+" is not "+want)
 }
 
-func badGrammar(which field) *Rejection {
-	return malformed(StepFields, which.name()+" does not fit its grammar")
+func badGrammar(which field, grammar string) *Rejection {
+	what := which.name()
+	if which == fieldMentions {
+		what = "an entry of mentions"
+	}
+	return malformed(StepFields, what+" does not fit its grammar: "+grammar)
 }
 
 // year10000 is the first second, in Unix time, that no envelope may name.

@@ -22,6 +22,20 @@ const (
 	directPrefix = "direct_"
 )
 
+// The grammars of identifiers in a few words, for people who are told that
+// something does not fit.
+const (
+	WorkspaceGrammar = "1 to 256 bytes of UTF-8 without spaces, control characters and . * >"
+	ChannelGrammar   = "1 to 64 of a-z 0-9 _ -, a letter or digit first"
+	PeerGrammar      = "1 to 128 of a-z 0-9 . _ -, a letter or digit first"
+	ThreadGrammar    = "thread_ and 3 to 96 of a-z 0-9 _ -, a letter or digit first"
+	DirectGrammar    = "direct_ and 32 of 0-9 a-f"
+
+	idGrammar     = "1 to 256 bytes of UTF-8 without control characters, and no white space at its ends"
+	workIDGrammar = `1 to 128 bytes without / \ and control characters`
+	opaqueGrammar = "UTF-8 without control characters, and no white space at its ends"
+)
+
 // ValidPeerID reports whether s is a peer id: [a-z0-9][a-z0-9._-]{0,127}.
 func ValidPeerID(s string) bool { return validName(s, 1, maxPeerBytes, ".") }
 

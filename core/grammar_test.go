@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -39,5 +40,32 @@ func TestGrammarsAreThoseOfTheProtocol(t *testing.T) {
 	}
 	if core.ValidWorkspaceID("a\xffb") {
 		t.Error("a workspace id that is not UTF-8 is valid")
+	}
+}
+
+// A sender is told what the field should have been.
+func TestARefusalNamesTheGrammar(t *testing.T) {
+	for _, c := range []struct{ name, field, value, grammar string }{
+		{"an id", "id", `" m"`, "1 to 256 bytes"},
+		{"a workspace", "workspace_id", `"a.b"`, core.WorkspaceGrammar},
+		{"a channel", "channel", `"A"`, core.ChannelGrammar},
+		{"a sender", "from", `"A"`, core.PeerGrammar},
+		{"a recipient", "to", `"-a"`, core.PeerGrammar},
+		{"a mentioned peer", "mentions", `["a","B"]`, core.PeerGrammar},
+		{"a unit of work", "work_id", `"a/b"`, "1 to 128 bytes"},
+		{"a trace", "trace_id", `" "`, "UTF-8"},
+		{"a thread", "thread_id", `"main"`, core.ThreadGrammar},
+		{"a short thread", "thread_id", `"thread_a"`, core.ThreadGrammar},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, rej := check(valid(core.KindSay).set(c.field, c.value).raw())
+			if rej == nil || !strings.Contains(rej.Detail, c.field) || !strings.Contains(rej.Detail, c.grammar) {
+				t.Errorf("refused with %v", rej)
+			}
+		})
+	}
+	room := valid(core.KindSay).set("surface", `"direct"`).drop("thread_id").set("direct_id", `"direct_1"`)
+	if _, rej := check(room.raw()); rej == nil || !strings.Contains(rej.Detail, core.DirectGrammar) {
+		t.Errorf("a room is refused with %v", rej)
 	}
 }

@@ -63,11 +63,11 @@ func (e *Envelope) checkSurface() *Rejection {
 	case e.Surface == SurfaceThread && e.DirectID != "":
 		return invalidSurface("a direct_id stands beside surface thread")
 	case e.Surface == SurfaceThread && !ValidThreadID(e.ThreadID):
-		return invalidSurface("thread_id is missing or does not fit its grammar")
+		return invalidSurface("thread_id is missing or is not " + ThreadGrammar)
 	case e.Surface == SurfaceDirect && e.ThreadID != "":
 		return invalidSurface("a thread_id stands beside surface direct")
 	case e.Surface == SurfaceDirect && !ValidDirectID(e.DirectID):
-		return invalidSurface("direct_id is missing or does not fit its grammar")
+		return invalidSurface("direct_id is missing or is not " + DirectGrammar)
 	}
 	return nil
 }

@@ -8,6 +8,11 @@ type AgentView struct {
 	Carrier  string `json:"carrier"`
 	Peer     string `json:"peer,omitempty"`
 	Resident bool   `json:"resident"`
+	// State is how the agent stands right now: starting, running, idle (between two
+	// wakes), backing off, stopping, stopped, local or off. Why says what is wrong
+	// with it or, where it is idle, how its last process ended.
+	State string `json:"state,omitempty"`
+	Why   string `json:"why,omitempty"`
 	// ResolvedNetworkParticipation is null while network.enabled: false keeps the
 	// agent from getting its first one.
 	ResolvedNetworkParticipation *Participation `json:"resolved_network_participation"`

@@ -24,6 +24,15 @@ type Waker interface {
 	Wake(ctx context.Context, w WakeRequest) (WakeOutcome, error)
 }
 
+// AgentReporter is a Waker that can tell how its agents stand.
+type AgentReporter interface {
+	// AgentState tells in a word or two how an agent stands right now, such as
+	// running, idle, backing off, off or local, and why: what is wrong with it or,
+	// between two wakes, how its last process ended. Both are empty for an agent
+	// that is not there.
+	AgentState(agent string) (state, why string)
+}
+
 // HostedAgent is an agent as it is configured.
 type HostedAgent struct {
 	// Name is the agent's configured name, unique in its carrier.

@@ -47,6 +47,14 @@ func (v *View) MaySpeakFor(workspace, peer, principal string) bool {
 	return inScope && v.gateway.pins.allow(workspace, peer, v.carrier, principal)
 }
 
+// IsAgent reports whether the gateway hosts an agent, live or local, under the
+// peer id in the workspace.
+func (v *View) IsAgent(workspace, peer string) bool {
+	return peer != "" && slices.ContainsFunc(v.gateway.agents, func(h *hosted) bool {
+		return h.agent.WorkspaceID == workspace && h.agent.Peer == peer
+	})
+}
+
 // History lists committed messages of a channel, oldest first, and the seq to
 // go on after, nil at the end.
 func (v *View) History(ctx context.Context, q core.HistoryQuery) ([]core.Message, *int64, error) {
@@ -73,7 +81,6 @@ func (v *View) Inspect(ctx context.Context, workspace, id string) (*core.Inspect
 	if !v.allowed(workspace, found.Channel) {
 		return nil, core.ErrNotFound
 	}
-	found.Receipts = slices.DeleteFunc(found.Receipts, func(r core.ReceiptView) bool { return !v.allowed(workspace, r.Channel) })
 	found.Receipts = slices.DeleteFunc(found.Receipts, func(r core.ReceiptView) bool { return !v.allowed(workspace, r.Channel) })
 	v.gateway.markSending(found)
 	return found, nil

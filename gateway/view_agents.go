@@ -46,6 +46,9 @@ func (g *Gateway) agentView(ctx context.Context, h *hosted) (core.AgentView, err
 	view := core.AgentView{
 		Name: h.agent.Name, Carrier: h.carrier.name, Peer: h.agent.Peer, Resident: h.agent.Resident, Wakes: []core.WakeView{},
 	}
+	if reporter, ok := h.waker.(core.AgentReporter); ok {
+		view.State, view.Why = reporter.AgentState(h.agent.Name)
+	}
 	if row.ID == 0 {
 		view.Note = "network.enabled is false, which enrols nobody"
 		return view, nil

@@ -8,6 +8,21 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
+func TestAgentsAreKnownByTheirPeerAndHowTheyStand(t *testing.T) {
+	h := newWardHouse(t, &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}})
+	if a := h.agent("bot"); a.State != "idle" || a.Why != "the last turn of bot" {
+		t.Errorf("the agent is %q, because %q", a.State, a.Why)
+	}
+	for _, c := range []struct {
+		workspace, peer string
+		want            bool
+	}{{"ws", "bot", true}, {"other", "bot", false}, {"ws", "ann", false}, {"ws", "", false}} {
+		if got := h.View("a").IsAgent(c.workspace, c.peer); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestAPeerIsSpokenForWhereScopesAndPinsOfEveryCarrierAllowIt(t *testing.T) {
 	h := newHouse(t, func(c *Config) {
 		c.Scopes = Scopes{"a": {{Workspaces: []string{"ws", "other"}, Channels: []string{"ops"}, Peers: []string{"rex", "ann", "gateway.local"}}}}

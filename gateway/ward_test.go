@@ -53,6 +53,11 @@ func (w *ward) Send(_ context.Context, out core.Outbound, done func(core.Ack, er
 	done(core.Ack{Kind: core.AckStdioWrite, At: time.Now()}, nil)
 }
 
+// AgentState implements core.AgentReporter.
+func (w *ward) AgentState(agent string) (state, why string) {
+	return "idle", "the last turn of " + agent
+}
+
 func (w *ward) Links() []core.Link         { return nil }
 func (w *ward) Limits() core.Limits        { return core.Limits{InFlight: 1, AckKind: core.AckStdioWrite} }
 func (w *ward) Agents() []core.HostedAgent { return w.agents }

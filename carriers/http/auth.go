@@ -89,6 +89,9 @@ func (c *caller) mayActAs(workspace, channel, peer string) error {
 		name = c.cred.name
 	}
 	if !c.pins.MaySpeakFor(workspace, peer, name) {
+		if c.pins.IsAgent(workspace, peer) {
+			return forbidden("the peer id is that of an agent which the gateway hosts: choose another")
+		}
 		return forbidden("the peer is reserved for another sender, or out of scope")
 	}
 	return nil

@@ -76,6 +76,9 @@ type Pins interface {
 	// MaySpeakFor reports whether the principal, a token of this carrier or "",
 	// may read and act as the peer.
 	MaySpeakFor(workspace, peer, principal string) bool
+	// IsAgent reports whether the gateway hosts an agent under the peer id in the
+	// workspace.
+	IsAgent(workspace, peer string) bool
 }
 
 // Fleet tells of all carriers of the gateway, this one included.

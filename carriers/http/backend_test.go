@@ -180,6 +180,10 @@ func (m *memory) Discard(_ context.Context, id core.DeliveryID) error {
 	return nil
 }
 
+func (m *memory) IsAgent(_, peer string) bool {
+	return slices.ContainsFunc(m.pins, func(p core.Pin) bool { return p.Peer == peer && p.Principal == foreignPin })
+}
+
 func (m *memory) MaySpeakFor(workspace, peer, principal string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ func (s *server) getDeadLetters(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.optional("after", func(v string) bool { _, err := core.ParseDeliveryID(v); return err == nil })
+	after, err := r.optional("after", func(v string) bool { _, err := core.ParseDeliveryID(v); return err == nil }, "of the form SEQ-RECIPIENT")
 	if err != nil {
 		return err
 	}

@@ -66,11 +66,11 @@ func (r *request) historyQuery() (q core.HistoryQuery, err error) {
 	if q.Limit, err = r.limit(); err != nil {
 		return q, err
 	}
-	kind, err := r.optional("kind", func(v string) bool { return core.Kind(v).Valid() })
+	kind, err := r.optional("kind", func(v string) bool { return core.Kind(v).Valid() }, "one of greet, whois, say, capability, receipt, trace")
 	if err != nil {
 		return q, err
 	}
-	if q.ThreadID, err = r.optional("thread_id", core.ValidThreadID); err != nil {
+	if q.ThreadID, err = r.optional("thread_id", core.ValidThreadID, core.ThreadGrammar); err != nil {
 		return q, err
 	}
 	q.Kind, q.WorkID, q.Admin = core.Kind(kind), r.query.Get("work_id"), r.caller.admin

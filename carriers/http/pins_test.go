@@ -56,5 +56,10 @@ func TestAReservedPeerIsReadByItsOwnerAlone(t *testing.T) {
 	if r := claimed.get(channelPath + "/messages?peer=rex"); !strings.Contains(string(r.body), "of rex") {
 		t.Errorf("without tokens peer= is not taken as the claim that it is: %s", r.body)
 	}
-	wantStatus(t, claimed.do(claimed.request("DELETE", channelPath+"/peers/rex", "")), 403)
+	for _, method := range []string{"PUT", "DELETE"} {
+		r := claimed.do(claimed.request(method, channelPath+"/peers/rex", ""))
+		if wantStatus(t, r, 403); !strings.Contains(string(r.body), "an agent which the gateway hosts") {
+			t.Errorf("%s of an agent's peer is refused with %s", method, r.body)
+		}
+	}
 }

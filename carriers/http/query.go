@@ -46,7 +46,7 @@ func checked(params []string, h handlerFunc) handlerFunc {
 func (r *request) workspace() (string, error) {
 	ws := r.PathValue("ws")
 	if !core.ValidWorkspaceID(ws) {
-		return "", badRequest("the workspace id is not valid")
+		return "", badRequest("the workspace id is not " + core.WorkspaceGrammar)
 	}
 	return ws, r.caller.mayUse(ws, "")
 }
@@ -55,10 +55,10 @@ func (r *request) workspace() (string, error) {
 func (r *request) channel() (workspace, channel string, err error) {
 	workspace, channel = r.PathValue("ws"), r.PathValue("ch")
 	if !core.ValidWorkspaceID(workspace) {
-		return "", "", badRequest("the workspace id is not valid")
+		return "", "", badRequest("the workspace id is not " + core.WorkspaceGrammar)
 	}
 	if !core.ValidChannel(channel) {
-		return "", "", badRequest("the channel is not valid")
+		return "", "", badRequest("the channel is not " + core.ChannelGrammar)
 	}
 	return workspace, channel, r.caller.mayUse(workspace, channel)
 }
@@ -71,7 +71,7 @@ func (r *request) attachment() (core.Attachment, error) {
 	}
 	peer := r.PathValue("peer")
 	if !core.ValidPeerID(peer) {
-		return core.Attachment{}, badRequest("the peer id is not valid")
+		return core.Attachment{}, badRequest("the peer id is not " + core.PeerGrammar)
 	}
 	at := core.Attachment{WorkspaceID: workspace, Channel: channel, Peer: peer}
 	if p := r.caller.principal(); p != nil {
@@ -88,7 +88,7 @@ func (r *request) readingPeer(workspace, channel string) (string, error) {
 		return "", nil
 	}
 	if !core.ValidPeerID(peer) {
-		return "", badRequest("peer is not a valid peer id")
+		return "", badRequest("peer is not " + core.PeerGrammar)
 	}
 	return peer, r.caller.mayReadAs(workspace, channel, peer)
 }
@@ -135,11 +135,12 @@ func (r *request) wait() (time.Duration, error) {
 	return min(d, maxWait), nil
 }
 
-// optional is a query parameter that must pass the check when it is there.
-func (r *request) optional(name string, valid func(string) bool) (string, error) {
+// optional is a query parameter that must pass the check when it is there; what
+// says in a few words what passes.
+func (r *request) optional(name string, valid func(string) bool, what string) (string, error) {
 	value := r.query.Get(name)
 	if value != "" && !valid(value) {
-		return "", badRequest(fmt.Sprintf("%s is not valid", name))
+		return "", badRequest(name + " is not " + what)
 	}
 	return value, nil
 }

@@ -107,6 +107,32 @@ func (a *agent) status() (detail AgentStatus, received, sent time.Time) {
 	return detail, received, sent
 }
 
+// AgentState implements core.AgentReporter.
+func (c *Carrier) AgentState(name string) (state, why string) {
+	for _, agents := range [][]*agent{c.live, c.local} {
+		for _, a := range agents {
+			if a.name != name {
+				continue
+			}
+			detail, _, _ := a.status()
+			return detail.State, detail.because()
+		}
+	}
+	return "", ""
+}
+
+// because is what is to be known beside the agent's state.
+func (s AgentStatus) because() string {
+	switch why := s.notReady(); {
+	case s.State == string(agentBackingOff), s.State == string(agentIdle), s.State == string(agentOff):
+		return s.Why
+	case why == s.State:
+		return ""
+	default:
+		return why
+	}
+}
+
 // notReady says what is wrong with the agent; empty when nothing is.
 func (s AgentStatus) notReady() string {
 	switch {

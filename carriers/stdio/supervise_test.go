@@ -62,7 +62,13 @@ func TestCrashLoopShowsWhyAndWhatWasSaid(t *testing.T) {
 			strings.Contains(a.Why, "exit status 3") && strings.Contains(a.Stderr, "cannot find the model") &&
 			strings.Contains(s.Why, "agent ada") && strings.Contains(s.Why, "exit status 3")
 	})
-	// Everybody may read why, and the facts; what the agent said is for an admin.
+	if state, why := b.AgentState("ada"); state != "backing off" || !strings.Contains(why, "exit status 3") {
+		t.Errorf("it is %q, because %q", state, why)
+	}
+	if state, why := b.AgentState("nobody"); state+why != "" {
+		t.Errorf("an agent that is not there is %q, because %q", state, why)
+	}
+	// Operators may read why, and the facts; what the agent said is for an admin.
 	s := b.Status()
 	facts, err := json.Marshal(s.Detail)
 	if err != nil {
@@ -100,6 +106,9 @@ func TestAnAgentThatMayNotBecomeLiveIsOff(t *testing.T) {
 			b.in.refuse = fmt.Errorf("agent ada has no live participation: %w", core.ErrNetworkOff)
 			b.start()
 			until(t, "it is off", func() bool { return b.agent("ada").State == "off" })
+			if state, why := b.AgentState("ada"); state != "off" || !strings.Contains(why, "network.enabled") {
+				t.Errorf("it is %q, because %q", state, why)
+			}
 			if s := b.Status(); s.State != core.StateReady || s.Why != "" || b.agent("ada").Starts != 0 {
 				t.Errorf("the status tells %+v", s)
 			}

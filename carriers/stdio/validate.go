@@ -69,13 +69,13 @@ func (a AgentConfig) validate(p *problems, at string) {
 	a.validateCommand(p, at)
 	a.validateEnv(p, at)
 	if a.PeerID != "" && !core.ValidPeerID(a.PeerID) {
-		p.add(at+".peer_id", "%q is no peer id", a.PeerID)
+		p.add(at+".peer_id", "%q is no peer id: %s", a.PeerID, core.PeerGrammar)
 	}
 	if a.Workspace != "" && !core.ValidWorkspaceID(a.Workspace) {
-		p.add(at+".workspace", "%q is no workspace id", a.Workspace)
+		p.add(at+".workspace", "%q is no workspace id: %s", a.Workspace, core.WorkspaceGrammar)
 	}
 	if a.Channel != "" && !core.ValidChannel(a.Channel) {
-		p.add(at+".channel", "%q is no channel", a.Channel)
+		p.add(at+".channel", "%q is no channel: %s", a.Channel, core.ChannelGrammar)
 	}
 	switch a.Ack {
 	case "", AckWrite, AckExplicit:

@@ -47,19 +47,19 @@ type agentsPage struct {
 }
 
 func printAgents(w io.Writer, page *agentsPage) error {
-	agents := newTable("AGENT", "CARRIER", "PEER", "MODE", "WAKES", "WALL TIME", "INPUT TOKENS", "OUTPUT TOKENS", "UNREAD", "NOTE")
+	agents := newTable("AGENT", "CARRIER", "PEER", "STATE", "MODE", "WAKES", "WALL TIME", "INPUT TOKENS", "OUTPUT TOKENS", "UNREAD", "WHY", "NOTE")
 	wakes := newTable("AGENT", "WAKE", "STATE", "ROOT", "DEPTH", "MESSAGES", "ATTEMPTS", "USAGE", "WALL TIME", "ENDED", "DETAIL")
 	for i := range page.Agents {
 		a := &page.Agents[i]
-		row := []string{a.Name, a.Carrier, a.Peer, "-", "", "", "", "", "", a.Note}
+		row := []string{a.Name, a.Carrier, a.Peer, a.State, "-", "", "", "", "", "", a.Why, a.Note}
 		if rp := a.ResolvedNetworkParticipation; rp != nil {
-			row[3] = string(rp.Mode)
+			row[4] = string(rp.Mode)
 			if u, b := a.Used, rp.Bounds; u != nil && b != nil {
-				row[4] = fmt.Sprintf("%d of %d", u.Wakes, b.MaxWakes)
-				row[5] = fmt.Sprintf("%s of %s", u.WallTime, b.MaxTotalWallTime)
-				row[6] = fmt.Sprintf("%d of %d", u.InputTokens, b.MaxInputTokens)
-				row[7] = fmt.Sprintf("%d of %d", u.OutputTokens, b.MaxOutputTokens)
-				row[8] = number(a.Unread)
+				row[5] = fmt.Sprintf("%d of %d", u.Wakes, b.MaxWakes)
+				row[6] = fmt.Sprintf("%s of %s", u.WallTime, b.MaxTotalWallTime)
+				row[7] = fmt.Sprintf("%d of %d", u.InputTokens, b.MaxInputTokens)
+				row[8] = fmt.Sprintf("%d of %d", u.OutputTokens, b.MaxOutputTokens)
+				row[9] = number(a.Unread)
 			}
 		}
 		agents.add(row...)

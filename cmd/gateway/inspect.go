@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
@@ -78,6 +80,11 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 	for _, s := range in.Skips {
 		skips.add(s.Recipient, string(s.Reason))
 	}
+	participations := newTable("RECIPIENT", "MODE", "CHANNEL", "BOUNDS")
+	for _, recipient := range slices.Sorted(maps.Keys(in.Participations)) {
+		p := in.Participations[recipient]
+		participations.add(recipient, string(p.Mode), p.ChannelID, describeBounds(p.Bounds))
+	}
 	for _, part := range []struct {
 		title string
 		table *table
@@ -87,6 +94,7 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 		{"Receipts from peers", receipts},
 		{"Wakes", wakes},
 		{"Skipped wakes", skips},
+		{"Participations", participations},
 	} {
 		if err := part.table.write(w, part.title); err != nil {
 			return err
@@ -94,6 +102,14 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 		fmt.Fprintln(w)
 	}
 	return nil
+}
+
+// describeBounds tells the bounds of a participation that decide about wakes.
+func describeBounds(b *core.Bounds) string {
+	if b == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d wakes, depth %d, %s in all", b.MaxWakes, b.MaxWakeDepth, b.MaxTotalWallTime)
 }
 
 // describeAddress tells the kind of a message, who said it to whom, and where.

@@ -58,11 +58,11 @@ the next call tries again.`,
 func checkSeat(seat client.Seat) error {
 	switch {
 	case !core.ValidWorkspaceID(seat.Workspace):
-		return usagef("--workspace: %q is not a workspace id", seat.Workspace)
+		return usagef("--workspace: %q is not a workspace id: %s", seat.Workspace, core.WorkspaceGrammar)
 	case !core.ValidChannel(seat.Channel):
-		return usagef("--channel: %q is not the name of a channel", seat.Channel)
+		return usagef("--channel: %q is not the name of a channel: %s", seat.Channel, core.ChannelGrammar)
 	case !core.ValidPeerID(seat.Peer):
-		return usagef("--peer: %q is not a peer id", seat.Peer)
+		return usagef("--peer: %q is not a peer id: %s", seat.Peer, core.PeerGrammar)
 	}
 	return nil
 }
