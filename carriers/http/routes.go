@@ -37,7 +37,7 @@ func (s *server) routes() []route {
 		call("GET", channel+"/stream", s.getStream, "after", "peer"),
 		call("GET", workspace+"/messages/{id}", s.getMessage, "peer"),
 		call("GET", workspace+"/peers", s.getPeers),
-		call("GET", workspace+"/threads", s.getThreads, "limit"),
+		call("GET", workspace+"/threads", s.getThreads, "channel", "limit"),
 		call("GET", workspace+"/work/{work}", s.getWork, "peer"),
 		call("PUT", peer, s.putPeer),
 		call("DELETE", peer, s.deletePeer),

@@ -37,7 +37,7 @@ func (s *server) getPeers(w nethttp.ResponseWriter, r *request) error {
 	return writeJSON(w, nethttp.StatusOK, map[string]any{"peers": visible})
 }
 
-// getThreads lists the public threads of a workspace.
+// getThreads lists the public threads of a workspace, or of one of its channels.
 func (s *server) getThreads(w nethttp.ResponseWriter, r *request) error {
 	ws, err := r.workspace()
 	if err != nil {
@@ -47,9 +47,18 @@ func (s *server) getThreads(w nethttp.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	only, err := r.optional("channel", core.ValidChannel, core.ChannelGrammar)
+	if err != nil {
+		return err
+	}
+	if err := r.caller.mayUse(ws, only); err != nil {
+		return err
+	}
 	ctx, cancel := s.reader(r)
 	defer cancel()
-	threads, err := s.backend.Reader.Threads(ctx, ws, limit, func(channel string) bool { return r.caller.seesChannel(ws, channel) })
+	threads, err := s.backend.Reader.Threads(ctx, ws, limit, func(channel string) bool {
+		return (only == "" || channel == only) && r.caller.seesChannel(ws, channel)
+	})
 	if err != nil {
 		return err
 	}

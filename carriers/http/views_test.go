@@ -34,6 +34,12 @@ func TestListsKeepToTheChannelsOfTheToken(t *testing.T) {
 	if r := s.get("/v0/workspaces/ws-1/threads?limit=1", as("ada")...); !strings.Contains(string(r.body), "thread_a") {
 		t.Errorf("a limit leaves out what the caller may see: %s", r.body)
 	}
+	for channel, want := range map[string]int{testCh: 200, "other": 403, "Lab": 400, "": 200} {
+		wantStatus(t, s.get("/v0/workspaces/ws-1/threads?channel="+channel, as("ada")...), want)
+	}
+	if r := s.get("/v0/workspaces/ws-1/threads?channel="+testCh+"&limit=1", as("admin")...); !strings.Contains(string(r.body), "thread_a") || strings.Contains(string(r.body), "thread_b") {
+		t.Errorf("the threads of one channel are %s", r.body)
+	}
 	if r := s.get("/v0/workspaces/ws-1/peers", as("admin")...); strings.Count(string(r.body), `"peer":`) != 3 {
 		t.Errorf("peers for the admin %s", r.body)
 	}

@@ -90,7 +90,7 @@ func TestTheInboxIsKeptUntilItIsAcknowledged(t *testing.T) {
 	if again := bob.call("read_inbox", arguments{"limit": 2}); !slices.Equal(ids(again.Messages), sent[:2]) {
 		t.Errorf("without an acknowledgement came %s", again.raw)
 	}
-	if text, meta := bob.refused("ack_inbox", arguments{"through": first.AckThrough + 1}); meta.ReasonCode != "malformed" || !strings.Contains(text, "not given to you") {
+	if text, meta := bob.refused("ack_inbox", arguments{"through": first.AckThrough + 1}); meta.ReasonCode != "" || !strings.Contains(text, "not given to you") {
 		t.Errorf("what was never shown can be acknowledged: %s", text)
 	}
 	second := bob.call("read_inbox", arguments{"ack_through": first.AckThrough})

@@ -53,6 +53,21 @@ func refuse(reason core.Reason, format string, args ...any) *failure {
 	return &failure{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
+// unfit refuses arguments that no gateway was asked about: no reason code of the
+// protocol stands behind that.
+func unfit(format string, args ...any) *failure {
+	return &failure{Detail: fmt.Sprintf(format, args...)}
+}
+
+// named says what was asked for where the gateway does not know it.
+func named(err error, format string, args ...any) error {
+	var problem *client.Problem
+	if errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+		return refuse(core.ReasonNotFound, format, args...)
+	}
+	return err
+}
+
 // explain turns an error of the client into a failure. It asks what the error is
 // and never reads its text.
 func explain(err error) *failure {
@@ -101,7 +116,7 @@ func (s *Server) describeErrors(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		var f *failure
 		if !errors.As(call.GetError(), &f) {
-			f = refuse(core.ReasonMalformed, "%s", call.GetError().Error())
+			f = unfit("%s", call.GetError().Error())
 			call.Content = []mcp.Content{&mcp.TextContent{Text: f.Error()}}
 		}
 		if call.Meta == nil {

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,31 +27,39 @@ const (
 // session for it, with all that is under way.
 type frames struct {
 	io.Closer
+	ctx     context.Context
 	in      *bufio.Reader
-	refuse  func(fault) error
+	back    *answers
 	pending []byte
 }
 
-func newFrames(in io.ReadCloser, refuse func(fault) error) *frames {
-	return &frames{Closer: in, in: bufio.NewReaderSize(in, 64<<10), refuse: refuse}
+func newFrames(ctx context.Context, in io.ReadCloser, back *answers) *frames {
+	return &frames{Closer: in, ctx: ctx, in: bufio.NewReaderSize(in, 64<<10), back: back}
 }
+
+// Read gives the end of the input once what came before it is answered.
 
 func (f *frames) Read(p []byte) (int, error) {
 	for len(f.pending) == 0 {
 		line, err := f.line()
 		if line = bytes.TrimSpace(line); len(line) > 0 && !errors.Is(err, errTooLong) {
-			if no := check(line); no == nil {
+			said, no := check(line)
+			if no == nil {
+				f.back.calls.came(said)
 				f.pending = append(line, '\n')
 				break // An error comes again with the next read.
-			} else if refused := f.refuse(*no); refused != nil {
+			} else if refused := f.back.refuse(*no); refused != nil {
 				return 0, refused
 			}
 		}
 		switch {
 		case errors.Is(err, errTooLong):
-			if refused := f.refuse(fault{Code: parseError, Message: err.Error()}); refused != nil {
+			if refused := f.back.refuse(fault{Code: parseError, Message: err.Error()}); refused != nil {
 				return 0, refused
 			}
+		case errors.Is(err, io.EOF):
+			f.back.calls.end(f.ctx)
+			return 0, err
 		case err != nil:
 			return 0, err
 		}
@@ -91,34 +100,37 @@ type fault struct {
 	id      json.RawMessage
 }
 
-// check says why a line is no frame, nil when it is one.
-func check(line []byte) *fault {
+// check reads a line, or says why it is no frame.
+func check(line []byte) (jsonrpc.Message, *fault) {
 	switch {
 	case !json.Valid(line):
-		return &fault{Code: parseError, Message: "the line is no JSON"}
+		return nil, &fault{Code: parseError, Message: "the line is no JSON"}
 	case line[0] == '[':
-		return &fault{Code: invalidRequest, Message: "batches are not taken: send one message on each line"}
+		return nil, &fault{Code: invalidRequest, Message: "batches are not taken: send one message on each line"}
 	}
-	if _, err := jsonrpc.DecodeMessage(line); err != nil {
+	said, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
 		var asked struct {
 			ID json.RawMessage `json:"id"`
 		}
 		_ = json.Unmarshal(line, &asked) // What has no readable id is answered with null.
-		return &fault{Code: invalidRequest, Message: "the line is no JSON-RPC message", id: asked.ID}
+		return nil, &fault{Code: invalidRequest, Message: "the line is no JSON-RPC message", id: asked.ID}
 	}
-	return nil
+	return said, nil
 }
 
 // answers is the way back to the host, for the library and for faults.
 type answers struct {
-	mu  sync.Mutex
-	out io.Writer
+	calls *calls
+	mu    sync.Mutex
+	out   io.Writer
 }
 
 // Write writes a whole frame.
 func (a *answers) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer a.calls.went(p)
 	return a.out.Write(p)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
-	"github.com/compozy-gateway/gateway/core"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -57,7 +56,13 @@ func (s *Server) wait(ctx context.Context, in waitArguments) (inboxPage, error) 
 	if in.Timeout == 0 {
 		in.Timeout = standardWait
 	}
-	return s.readInbox(ctx, in.inboxArguments, time.Duration(in.Timeout)*time.Second)
+	heard, cancel := s.calls.whileHeard(ctx)
+	defer cancel()
+	page, err := s.readInbox(heard, in.inboxArguments, time.Duration(in.Timeout)*time.Second)
+	if err != nil && heard.Err() != nil && ctx.Err() == nil {
+		return s.readInbox(ctx, in.inboxArguments, 0) // The host has closed its end and expects an answer.
+	}
+	return page, err
 }
 
 func (s *Server) readInbox(ctx context.Context, in inboxArguments, wait time.Duration) (inboxPage, error) {
@@ -110,7 +115,7 @@ func (s *Server) acknowledge(ctx context.Context, in ackArguments) (acked, error
 // a number that a model makes up must not lose messages.
 func (s *Server) checkShown(position int64) error {
 	if position > s.shown.Load() {
-		return refuse(core.ReasonMalformed, "position %d was not given to you since this server started; read the inbox first", position)
+		return unfit("position %d was not given to you since this server started; read the inbox first", position)
 	}
 	return nil
 }

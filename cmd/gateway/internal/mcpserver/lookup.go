@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 const (
 	standardList = 50
 	maxList      = 200
-	// askedThreads is how many threads of the workspace are asked for to find
-	// those of the channel, which is the most that the gateway gives.
-	askedThreads = 1000
 	// cardBytes bounds what is shown of a card.
 	cardBytes = 4 << 10
 )
@@ -45,7 +41,7 @@ func (s *Server) addLookupTools(server *mcp.Server) {
 	}, s.getWork)
 	add(s, server, reads, mcp.Tool{
 		Name: "inspect_message", Title: "Inspect a message",
-		Description: "Show one message, who was to get it, how each delivery stands with its carrier's acknowledgement, and the receipts that peers sent for it. An acknowledgement is the carrier's; a receipt is a peer's; neither stands for the other. " + notice,
+		Description: "Show one message, who was to get it, how each delivery stands with its carrier's acknowledgement, the receipts that peers sent for it, and the turns that hosted agents got for it, or why none. An acknowledgement is the carrier's; a receipt is a peer's; neither stands for the other. " + notice,
 	}, s.inspect)
 }
 
@@ -112,13 +108,12 @@ func (s *Server) listThreads(ctx context.Context, in listArguments) (threadList,
 	var known struct {
 		Threads []core.ThreadView `json:"threads"`
 	}
-	query := url.Values{"limit": {strconv.Itoa(askedThreads)}}
+	query := url.Values{"channel": {s.Seat.Channel}, "limit": {strconv.Itoa(in.bound() + 1)}} // One more tells whether there is more.
 	if err := s.get(ctx, client.Path("workspaces", s.Seat.Workspace, "threads"), query, &known); err != nil {
 		return threadList{}, err
 	}
-	here := slices.DeleteFunc(known.Threads, func(t core.ThreadView) bool { return t.Channel != s.Seat.Channel })
-	out := threadList{Threads: []thread{}, More: len(here) > in.bound()}
-	for _, t := range here[:min(len(here), in.bound())] {
+	out := threadList{Threads: []thread{}, More: len(known.Threads) > in.bound()}
+	for _, t := range known.Threads[:min(len(known.Threads), in.bound())] {
 		out.Threads = append(out.Threads, thread{
 			ThreadID: t.ThreadID, URI: s.threadURI(t.ThreadID), Participants: t.Participants,
 			Messages: t.Messages, LastSeq: t.LastSeq, LastAt: t.LastAt,
@@ -134,7 +129,7 @@ type workArguments struct {
 func (s *Server) getWork(ctx context.Context, in workArguments) (core.WorkView, error) {
 	var out core.WorkView
 	err := s.get(ctx, client.Path("workspaces", s.Seat.Workspace, "work", in.WorkID), s.asPeer(), &out)
-	return out, err
+	return out, named(err, "no work of the id %q is known here; that of a direct room is shown to its two peers", in.WorkID)
 }
 
 // get reads from the gateway.

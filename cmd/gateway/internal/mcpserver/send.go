@@ -118,9 +118,9 @@ func (s *Server) place(e *compose.Envelope, to string, in sendingArguments) erro
 	}
 	switch {
 	case places != 1:
-		return refuse(core.ReasonInvalidSurface, "give exactly one of thread_id, direct_id and direct")
+		return unfit("give exactly one of thread_id, direct_id and direct")
 	case in.Direct && to == "":
-		return refuse(core.ReasonMalformed, "direct needs to: a direct room has two peers")
+		return unfit("direct needs to: a direct room has two peers")
 	case in.Direct:
 		e.InDirectRoom(core.DirectRoomID(s.Seat.Workspace, s.Seat.Channel, s.Seat.Peer, to))
 	case in.DirectID != "":

@@ -39,6 +39,8 @@ type Config struct {
 // Server is one peer offered over MCP. It serves one host at a time.
 type Server struct {
 	Config
+	// calls are those of the present host.
+	calls *calls
 	// attached says that the gateway has taken the peer in since we started.
 	attached atomic.Bool
 	// shown is the inbox position up to which the host has been given entries.
@@ -53,16 +55,19 @@ func New(c Config) *Server {
 	return &Server{Config: c}
 }
 
-// Run attaches the peer and serves MCP frames, one on each line, until in ends or
-// ctx does; neither is an error. A gateway that cannot be reached is none
+// Run attaches the peer and serves MCP frames, one on each line, until in ends and
+// what came is answered, or ctx ends; neither is an error. A gateway that cannot be reached is none
 // either, for it may come later; one that refuses the peer is. When ctx ends
 // while a read of in blocks, closing in is tried and the read not waited for.
 func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := s.takeSeat(ctx); err != nil {
 		return err
 	}
-	back := &answers{out: out}
-	err := s.build(ctx).Run(ctx, &mcp.IOTransport{Reader: newFrames(closer(in), back.refuse), Writer: back})
+	s.calls = newCalls()
+	defer s.calls.over()
+	// frames bounds the lines, so that the library need not end the session for one.
+	back := &answers{calls: s.calls, out: out}
+	err := s.build(ctx).Run(ctx, &mcp.IOTransport{Reader: newFrames(ctx, closer(in), back), Writer: back, MaxLineLength: -1})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		err = nil // Being told to stop is no failure.
 	}

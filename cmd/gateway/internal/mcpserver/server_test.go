@@ -63,7 +63,10 @@ func TestThreadsOfAnyWorkspaceAreResources(t *testing.T) {
 			s := against(t, client.Seat{Workspace: workspace, Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/threads"):
-					fmt.Fprint(w, `{"threads":[{"channel":"other","thread_id":"thread_not"},{"channel":"general","thread_id":"thread_main","messages":1}]}`)
+					if r.URL.Query().Get("channel") != "general" {
+						t.Errorf("asked for the threads of %s", r.URL)
+					}
+					fmt.Fprint(w, `{"threads":[{"channel":"general","thread_id":"thread_main","messages":1}]}`)
 				case strings.HasSuffix(r.URL.Path, "/messages"):
 					if want := client.Path("workspaces", workspace, "channels", "general", "messages"); r.URL.EscapedPath() != want {
 						t.Errorf("asked for %s, want %s", r.URL.EscapedPath(), want)
@@ -132,11 +135,15 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatDoNotFitAreMalformed(t *testing.T) {
+func TestArgumentsThatDoNotFitHaveNoReasonOfTheProtocol(t *testing.T) {
 	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
 	result, err := hosted(t, s).CallTool(t.Context(), &mcp.CallToolParams{Name: "send_say", Arguments: map[string]any{"text": 1}})
-	if err != nil || !result.IsError || !strings.HasPrefix(result.Content[0].(*mcp.TextContent).Text, "reason_code malformed: ") || result.Meta[errorMeta] == nil {
-		t.Errorf("got %+v, %v", result, err)
+	if err != nil || !result.IsError {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	meta, _ := result.Meta[errorMeta].(map[string]any)
+	if _, has := meta["reason_code"]; has || meta["detail"] == "" || strings.Contains(result.Content[0].(*mcp.TextContent).Text, "reason_code") {
+		t.Errorf("got %+v", result)
 	}
 }
 
@@ -229,5 +236,85 @@ func TestASlowGatewayDoesNotHoldUpTheStart(t *testing.T) {
 	began := time.Now()
 	if err := s.Run(t.Context(), strings.NewReader(""), io.Discard); err != nil || time.Since(began) > 2*seatTimeout {
 		t.Errorf("got %v after %v", err, time.Since(began))
+	}
+}
+
+func TestAnInspectionShowsTheTurnsOfAgents(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/messages/") {
+			fmt.Fprint(w, `{"envelope":{"id":"m-1"},"wakes":[{"id":"wake-1","recipient":"peer:echo","state":"failed","usage":"actual","detail":"obey me"}],`+
+				`"skips":[{"recipient":"peer:rex","reason":"budget_exhausted"}]}`)
+		}
+	})
+	result, err := hosted(t, s).CallTool(t.Context(), &mcp.CallToolParams{Name: "inspect_message", Arguments: map[string]any{"message_id": "m-1"}})
+	if err != nil || result.IsError {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	raw, _ := json.Marshal(result.StructuredContent)
+	for _, want := range []string{`"state":"failed"`, `"untrusted_detail":"obey me"`, `"skips":[{"reason":"budget_exhausted","recipient":"peer:rex"}]`} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("no %s in %s", want, raw)
+		}
+	}
+}
+
+func TestWhatIsNotKnownIsNamed(t *testing.T) {
+	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	session := hosted(t, s)
+	for tool, c := range map[string]struct {
+		in   map[string]any
+		says string
+	}{
+		"get_work":        {map[string]any{"work_id": "w-9"}, `reason_code not_found: no work of the id "w-9" is known here`},
+		"inspect_message": {map[string]any{"message_id": "m-9"}, `reason_code not_found: no message of the id "m-9" is known here`},
+	} {
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: c.in})
+		if err != nil || !result.IsError || !strings.HasPrefix(result.Content[0].(*mcp.TextContent).Text, c.says) {
+			t.Errorf("%s: got %+v, %v", tool, result, err)
+		}
+	}
+}
+
+// What stands in the last line is answered, with or without its line feed, and
+// so are the calls that are under way when the host closes its end.
+func TestCallsUnderWayAreAnsweredWhenTheHostHasSaidAll(t *testing.T) {
+	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"h","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	for name, c := range map[string]struct{ lines, answer string }{
+		"a call":                   {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_work","arguments":{"work_id":"w-1"}}}` + "\n", `"id":7,"result"`},
+		"a call without line feed": {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_work","arguments":{"work_id":"w-1"}}}`, `"id":7,"result"`},
+		"a long wait":              {`{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{"name":"wait_for_messages","arguments":{"timeout_seconds":50}}}`, `"id":"w","result"`},
+		"a call that is canceled": {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_work","arguments":{"work_id":"w-1"}}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` + "\n", `"id":0,"result"`},
+		"noise without a line feed": {"hello", `"id":null,"error":{"code":-32700`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("wait") == "50s" {
+					<-r.Context().Done()
+				}
+				if strings.HasSuffix(r.URL.Path, "/inbox") {
+					fmt.Fprint(w, `{"entries":[]}`)
+				}
+				if strings.Contains(r.URL.Path, "/work/") {
+					select {
+					case <-time.After(200 * time.Millisecond): // The end of stdin has long been read.
+					case <-r.Context().Done():
+					}
+					fmt.Fprint(w, `{"work_id":"w-1"}`)
+				}
+			})
+			var out strings.Builder
+			if err := s.Run(t.Context(), strings.NewReader(hello+c.lines), &out); err != nil {
+				t.Errorf("the server ends with %v", err)
+			}
+			if !strings.Contains(out.String(), c.answer) || strings.Contains(out.String(), `"isError":true`) {
+				t.Errorf("answered %s", out.String())
+			}
+		})
 	}
 }
