@@ -39,7 +39,7 @@ func (s *server) postRenew(w nethttp.ResponseWriter, r *request) error {
 		w.WriteHeader(nethttp.StatusNoContent)
 		return nil
 	}
-	return newProblem(nethttp.StatusNotFound, "no agent has that name here; GET /v0/agents lists them")
+	return newProblem(nethttp.StatusNotFound, "no agent has that name here")
 }
 
 // reachableAgents lists the agents of the caller's workspaces. Their wakes name

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,7 +97,7 @@ CARRIER.NAME.`,
 			}
 			defer c.Close()
 			if err := c.Call(cmd.Context(), http.MethodPost, client.Path("agents", args[0], "renew")); err != nil {
-				return fmt.Errorf("renew agent %s: %w", printable(args[0]), err)
+				return renewFailure(args[0], err)
 			}
 			if out.json() {
 				return printJSON(p.stdout, map[string]string{"renewed": args[0]})
@@ -108,4 +109,13 @@ CARRIER.NAME.`,
 	r.addFlags(cmd)
 	out.addFlag(cmd, "text")
 	return cmd
+}
+
+// renewFailure says where the names are when an agent is not known.
+func renewFailure(name string, err error) error {
+	var problem *client.Problem
+	if errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+		return fmt.Errorf("renew agent %s: no agent has that name; gateway agents list shows those that there are: %w", printable(name), err)
+	}
+	return fmt.Errorf("renew agent %s: %w", printable(name), err)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,4 +61,33 @@ func squeezed(text string) string {
 		b.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
 	}
 	return b.String()
+}
+
+func TestARenewalThatIsRefusedSaysWhatToDo(t *testing.T) {
+	const agents = `network: {enabled: false}
+carriers:
+  http: {type: http}
+  nats: {type: nats}
+  mqtt: {type: mqtt}
+  agents:
+    type: stdio
+    agents:
+      loc: {command: [cat], participation: {mode: local}}
+      bot: {command: [cat], peer_id: bot, workspace: demo, channel: general, participation: {mode: live}}
+`
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(file, []byte(agents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveGatewayIn(t, freePorts(), t.TempDir(), "--config", file)
+	for _, c := range []struct{ name, says string }{
+		{"loc", "agent loc is local and has nothing to renew (set its participation.mode to live)"},
+		{"bot", "agent bot cannot get a new participation: network.enabled is false"},
+		{"none", "gateway agents list shows those"},
+	} {
+		got := command(t, "", "agents", "renew", c.name, "--url", s.http)
+		if got.status == 0 || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%s: exit status %d, %s", c.name, got.status, got.stderr)
+		}
+	}
 }

@@ -109,9 +109,10 @@ func serveGateway(t *testing.T, dir string) *served {
 	return serveGatewayIn(t, freePorts(), dir)
 }
 
-func serveGatewayIn(t *testing.T, environ []string, dir string) *served {
+func serveGatewayIn(t *testing.T, environ []string, dir string, flags ...string) *served {
 	t.Helper()
-	s := &served{background: inBackground(t, environ, nil, "serve", "--data-dir", dir)}
+	args := append([]string{"serve", "--data-dir", dir}, flags...)
+	s := &served{background: inBackground(t, environ, nil, args...)}
 	find := func(pattern string) string {
 		expression := regexp.MustCompile(pattern)
 		var found string
