@@ -33,12 +33,12 @@ func testConfig(url string) Config {
 }
 
 // until waits for something that must come.
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	within(t, patience, what, ok)
 }
 
-func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+func within(t testing.TB, d time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(d); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -58,7 +58,7 @@ func never(t *testing.T, d time.Duration, what string, bad func() bool) {
 }
 
 // ready waits until the carrier is.
-func ready(t *testing.T, c *Carrier) {
+func ready(t testing.TB, c *Carrier) {
 	t.Helper()
 	until(t, "the carrier is ready", func() bool { return c.Status().State == core.StateReady })
 }

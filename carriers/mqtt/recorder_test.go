@@ -91,7 +91,7 @@ func (r *recorder) shut() (open func()) {
 }
 
 // start runs a carrier until the test ends, or the returned function is called.
-func start(t *testing.T, c *Carrier, in core.Intake) (stop func()) {
+func start(t testing.TB, c *Carrier, in core.Intake) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
