@@ -27,8 +27,15 @@ func errNotRunning(agent, why string, again time.Duration) *core.SendError {
 	}
 }
 
+// errInputClosed may come again until the process has ended and another one is
+// there, which takes stopGrace or longer.
 func errInputClosed(agent string, err error) *core.SendError {
-	return &core.SendError{Code: core.CodeUnavailable, Detail: fmt.Sprintf("agent %q takes no more input", agent), Err: err}
+	return &core.SendError{
+		Code:       core.CodeUnavailable,
+		Detail:     fmt.Sprintf("agent %q takes no more input", agent),
+		RetryAfter: stopGrace,
+		Err:        err,
+	}
 }
 
 func errNotReading(agent string) *core.SendError {

@@ -49,6 +49,9 @@ type input struct {
 	idle chan struct{}
 	// closed is why nothing is taken any more, nil before.
 	closed *core.SendError
+	// broken is closed when a write failed: the agent has closed its end, or has
+	// just died.
+	broken chan struct{}
 }
 
 // written is the line that is being written.
@@ -61,7 +64,7 @@ type written struct {
 }
 
 func newInput(agent string, pipe *os.File, timeout time.Duration, now func() time.Time, wrote func()) *input {
-	in := &input{agent: agent, pipe: pipe, writeTimeout: timeout, now: now, wrote: wrote}
+	in := &input{agent: agent, pipe: pipe, writeTimeout: timeout, now: now, wrote: wrote, broken: make(chan struct{})}
 	in.wake = sync.NewCond(&in.mu)
 	return in
 }
@@ -75,7 +78,8 @@ func (in *input) change(f func() outcomes) {
 	given.tell()
 }
 
-// run writes until the input is closed or the agent takes nothing more.
+// run writes until the input is closed or the agent takes nothing more. It is
+// called once.
 func (in *input) run() {
 	for {
 		line := in.next()
@@ -84,6 +88,7 @@ func (in *input) run() {
 		}
 		if err := in.write(line); err != nil {
 			in.close(errInputClosed(in.agent, err))
+			close(in.broken)
 			return
 		}
 	}

@@ -241,7 +241,7 @@ func TestAgentThatEndsEndsItsSendsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAgentThatClosesItsInputGoesOnSpeaking(t *testing.T) {
+func TestAgentThatClosesItsInputIsHeardAndThenStartedAgain(t *testing.T) {
 	p := newPuppet(t)
 	b := run(t, one("ada", p.config(t, "ada")))
 	b.ready()
@@ -250,14 +250,16 @@ func TestAgentThatClosesItsInputGoesOnSpeaking(t *testing.T) {
 	if code := failure(t, b.send(t.Context(), "ada", "a")); code != core.CodeUnavailable {
 		t.Errorf("failed with %q, want %q", code, core.CodeUnavailable)
 	}
-	p.write(t, say("x")+"\n")
-	until(t, "it is still heard", func() bool { return slices.Contains(b.in.ids(), "x") })
 	if s := b.Status(); s.State != core.StateNotReady || !strings.Contains(s.Why, "closed its input") {
 		t.Errorf("the status is %q: %q", s.State, s.Why)
 	}
-	if n := b.agent("ada").Starts; n != 1 {
-		t.Errorf("the agent was started %d times", n)
+	p.write(t, say("x")+"\n")
+	until(t, "it is still heard", func() bool { return slices.Contains(b.in.ids(), "x") })
+	until(t, "another process is there", func() bool { return len(p.processes()) == 2 })
+	if s := b.agent("ada"); !strings.Contains(s.Why, "closed its input") {
+		t.Errorf("the status tells %+v", s)
 	}
+	until(t, "it takes a message", func() bool { return wait(t, b.send(t.Context(), "ada", "b")).err == nil })
 }
 
 func TestExplicitAcknowledgement(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// stopGrace is how long an agent may take to end after SIGTERM.
+	// stopGrace is how long an agent may take to end after SIGTERM, and by itself
+	// once it has closed its input.
 	stopGrace = 2 * time.Second
 	// settleGrace is how long a stopping agent's input is kept open for what is
 	// still to be settled.
@@ -105,36 +106,56 @@ func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 	return why
 }
 
-// await waits for the end of the process, and brings it about when ctx ends.
+// closedInput is why a resident agent is ended that can be given nothing more.
+const closedInput = "it closed its input and did not end by itself"
+
+// await waits for the end of the process, and brings it about when ctx ends, or
+// when the agent has closed its input and does not end by itself.
 func (a *agent) await(ctx context.Context, p *process, s *session) (why string) {
-	select {
-	case err := <-p.exited:
-		return exitReason(err)
-	case <-p.guard.lost:
-		// Without its guard the agent would outlive a gateway that is killed.
-		p.signal(syscall.SIGKILL)
-		<-p.exited
-		return "its guard process died"
-	case why := <-s.kill:
-		p.signal(syscall.SIGKILL)
-		<-p.exited
-		return why
-	case <-ctx.Done():
+	broken, deaf := s.input.broken, (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-p.exited:
+			return exitReason(err)
+		case <-p.guard.lost:
+			// Without its guard the agent would outlive a gateway that is killed.
+			p.signal(syscall.SIGKILL)
+			<-p.exited
+			return "its guard process died"
+		case why := <-s.kill:
+			p.signal(syscall.SIGKILL)
+			<-p.exited
+			return why
+		case <-broken:
+			grace := time.NewTimer(stopGrace)
+			defer grace.Stop()
+			broken, deaf = nil, grace.C
+		case <-deaf:
+			a.terminate(p)
+			return closedInput
+		case <-ctx.Done():
+			a.stopping()
+			s.input.settleDown(settleGrace)
+			s.input.close(errNotRunning(a.name, "stopping", 0))
+			return exitReason(a.terminate(p))
+		}
 	}
-	a.stopping()
-	s.input.settleDown(settleGrace)
-	s.input.close(errNotRunning(a.name, "stopping", 0))
+}
+
+// terminate ends the process: by SIGTERM, and by SIGKILL when that takes too
+// long. It gives the result of waiting for it.
+func (a *agent) terminate(p *process) error {
 	p.signal(syscall.SIGTERM)
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
 	case err := <-p.exited:
-		return exitReason(err)
+		return err
 	case <-grace.C:
 	}
 	a.log.Warn("agent did not end in time and is killed", "grace", stopGrace)
 	p.signal(syscall.SIGKILL)
-	return exitReason(<-p.exited)
+	return <-p.exited
 }
 
 // sleep pauses; false when ctx ended or over was closed.

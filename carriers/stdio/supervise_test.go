@@ -139,6 +139,36 @@ func TestCommandThatAppearsLaterIsStarted(t *testing.T) {
 	until(t, "it is heard", func() bool { return len(b.in.ids()) > 0 })
 }
 
+func TestAnAgentThatClosesItsInputAndKeepsItsGroupIsKilled(t *testing.T) {
+	b := run(t, one("ada", shell("ada", `trap "" TERM; exec <&-; echo "{\"id\":\"$$\"}"; while :; do sleep 1; done`)))
+	until(t, "it is there", func() bool { return len(b.in.ids()) == 1 })
+	pid := b.agent("ada").PID
+	turn := over(t, b.wake(t.Context(), "ada", &wrote{}, messageOf("a")))
+	var failed *core.SendError
+	if !errors.As(turn.err, &failed) || failed.Code != core.CodeUnavailable || failed.RetryAfter <= 0 {
+		t.Errorf("a wake ended as %+v", turn)
+	}
+	until(t, "it is started again", func() bool { return b.agent("ada").Starts == 2 })
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the first process is still there: %v", err)
+	}
+	if s := b.agent("ada"); !strings.Contains(s.Why, "closed its input") {
+		t.Errorf("the status tells %+v", s)
+	}
+}
+
+func TestAnAgentThatClosesItsInputMayEndByItself(t *testing.T) {
+	b := run(t, one("ada", shell("ada", `exec <&-; echo '{"id":"up"}'; sleep 0.3; exit 5`)))
+	until(t, "it is there", func() bool { return len(b.in.ids()) == 1 })
+	if code := failure(t, b.send(t.Context(), "ada", "a")); code != core.CodeUnavailable {
+		t.Errorf("failed with %q, want %q", code, core.CodeUnavailable)
+	}
+	until(t, "it is started again", func() bool { return b.agent("ada").Starts == 2 })
+	if s := b.agent("ada"); !strings.Contains(s.Why, "exit status 5") {
+		t.Errorf("the status tells %+v", s)
+	}
+}
+
 func TestLiveAgentsAreAttachedAndLocalOnesDetached(t *testing.T) {
 	local := shell("loc", `echo '{"id":"never"}'`)
 	local.Participation.Mode = ""

@@ -234,15 +234,7 @@ func (a *agent) awaitWake(ctx context.Context, p *process) core.WakeOutcome {
 		<-p.exited
 		return core.WakeOutcome{State: core.WakeDeadlineExceeded, Detail: tooLong + "; the agent was killed"}
 	}
-	p.signal(syscall.SIGTERM)
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
-	select {
-	case <-p.exited:
-	case <-grace.C:
-		p.signal(syscall.SIGKILL)
-		<-p.exited
-	}
+	_ = a.terminate(p) // How it ended says nothing of how far it came.
 	return core.WakeOutcome{}
 }
 
