@@ -48,7 +48,11 @@ func (g *Gateway) addAgents(c *carrier, w core.Waker) error {
 		problems = append(problems, found...)
 		g.agents = append(g.agents, &hosted{carrier: c, waker: w, agent: a, asked: asked})
 	}
-	return errors.Join(problems...)
+	all := map[string][]core.HostedAgent{}
+	for _, h := range g.agents {
+		all[h.carrier.name] = append(all[h.carrier.name], h.agent)
+	}
+	return errors.Join(append(problems, ValidateSeats(all)...)...)
 }
 
 // enrol gives every agent its participation before it runs: the one that it has,

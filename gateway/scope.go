@@ -1,6 +1,10 @@
 package gateway
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/compozy-gateway/gateway/core"
 )
 
@@ -31,4 +35,34 @@ func (p *pins) allow(workspace, peer, carrier, principal string) bool {
 		}
 	}
 	return !reserved
+}
+
+// ValidateSeats reports each agent that has the peer id of another carrier's
+// agent in the same workspace: neither could be told from the other. The agents
+// are given by carrier; what is there twice in one carrier, that reports itself.
+//
+// That a token names the peer id of an agent is no such conflict: it is how
+// somebody is let read as the agent.
+func ValidateSeats(agents map[string][]core.HostedAgent) []error {
+	type seat struct{ workspace, peer string }
+	type owner struct{ carrier, key string }
+	var problems []error
+	taken := map[seat]owner{}
+	for _, carrier := range slices.Sorted(maps.Keys(agents)) {
+		for _, a := range agents[carrier] {
+			if a.Peer == "" || a.WorkspaceID == "" {
+				continue
+			}
+			at := seat{a.WorkspaceID, a.Peer}
+			key := fmt.Sprintf("carriers.%s.agents.%s.peer_id", carrier, a.Name)
+			switch other, there := taken[at]; {
+			case !there:
+				taken[at] = owner{carrier, key}
+			case other.carrier != carrier:
+				problems = append(problems, fmt.Errorf("%s: %s is the peer id of %s too, in workspace %s: give one of them another",
+					key, a.Peer, other.key, a.WorkspaceID))
+			}
+		}
+	}
+	return problems
 }

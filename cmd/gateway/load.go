@@ -216,10 +216,15 @@ func (c *configuration) validate() []error {
 	problems = append(problems, c.Embedded.NATS.Validate("embedded.nats")...)
 	problems = append(problems, c.Embedded.MQTT.Validate("embedded.mqtt")...)
 	var names []string
+	agents := map[string][]core.HostedAgent{}
 	for _, section := range c.carriers {
 		names = append(names, section.name)
 		problems = append(problems, c.validateCarrier(section, resolvable)...)
+		if cfg, ok := section.config.(agentHost); ok {
+			agents[section.name] = cfg.HostedAgents()
+		}
 	}
+	problems = append(problems, gateway.ValidateSeats(agents)...)
 	return append(problems, c.ValidateScopes(names)...)
 }
 

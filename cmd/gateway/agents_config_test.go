@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// twoHosts is two carriers with one agent each.
+func twoHosts(first, second string) string {
+	return "carriers:\n  one: {type: stdio, agents: {x: {command: [cat], " + first + "}}}\n" +
+		"  two: {type: stdio, agents: {y: {command: [cat], " + second + "}}}\n"
+}
+
+func TestAgentsOfTwoCarriersHavePeerIdsOfTheirOwn(t *testing.T) {
+	const (
+		ada   = "peer_id: ada, workspace: w, channel: c"
+		local = ada + ", participation: {mode: local}"
+		live  = ada + ", participation: {mode: live}"
+	)
+	token := writeFile(t, "token", strings.Repeat("a", 40))
+	for name, tc := range map[string]struct {
+		file string
+		good bool
+	}{
+		"both live":           {twoHosts(live, live), false},
+		"one of them local":   {twoHosts(live, local), false},
+		"in two workspaces":   {twoHosts(live, strings.Replace(live, "workspace: w", "workspace: v", 1)), true},
+		"in two channels":     {twoHosts(live, strings.Replace(live, "channel: c", "channel: d", 1)), false},
+		"with two ids":        {twoHosts(live, strings.Replace(live, "ada", "bob", 1)), true},
+		"without a workspace": {twoHosts("peer_id: ada", "peer_id: ada"), true},
+		"a token that names it": {
+			twoHosts(live, "peer_id: bob, workspace: w") + "  web: {type: http, tokens: {t: {token_file: " + token + ", peers: [ada]}}}\n", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := command(t, "", "config", "check", "--config", writeFile(t, "gateway.yaml", tc.file))
+			if tc.good {
+				if got.status != exitGood {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
+			const says = "error: carriers.two.agents.y.peer_id: ada is the peer id of carriers.one.agents.x.peer_id too, in workspace w: give one of them another\n"
+			if got.status != exitUsage || got.stderr != says {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
