@@ -7,6 +7,7 @@
 // started and has no peer at all.
 //
 //	supervise.go   start, wait, back off, start again; orderly stop
+//	program.go     whether the program of an agent is there
 //	process.go     one process: pipes, environment, process group
 //	guard.go       the small process that outlives a killed gateway just long
 //	               enough to take the agent's process group with it

@@ -47,3 +47,19 @@ func TestAgentsOfTwoCarriersHavePeerIdsOfTheirOwn(t *testing.T) {
 		})
 	}
 }
+
+func TestAProgramThatIsNotThereIsAWarningAlone(t *testing.T) {
+	const live = "peer_id: ada, workspace: w, channel: c, participation: {mode: live}"
+	file := writeFile(t, "gateway.yaml", "carriers: {s: {type: stdio, agents: {x: {command: [no-such-program], "+live+"}}}}\n")
+	for _, format := range []string{"text", "json"} {
+		got := command(t, "", "config", "check", "--config", file, "-o", format)
+		if got.status != exitGood || !strings.Contains(got.stdout, "good") {
+			t.Errorf("%s: got %+v", format, got)
+		}
+		for _, part := range []string{"level=WARN", "key=carriers.s.agents.x.command ", "program=no-such-program ", "why=", "advice="} {
+			if !strings.Contains(got.stderr, part) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("%s: %q is missing, or more is said: %s", format, part, got.stderr)
+			}
+		}
+	}
+}

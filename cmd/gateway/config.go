@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	example "github.com/compozy-gateway/gateway"
+	"github.com/compozy-gateway/gateway/carriers/stdio"
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/settings"
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
@@ -70,12 +72,16 @@ func (p *process) configCheckCommand() *cobra.Command {
 		Short: "Check the configuration and name every problem with its key",
 		Long: `Check everything that can be told without starting: unknown keys, values of the
 wrong type or out of range, files that are not there. Every problem is one line
-on stderr that begins with its key; the exit status is then 2.`,
+on stderr that begins with its key; the exit status is then 2. The program of an
+agent may still come, so one that is not there is a warning alone.`,
 		Example: "  gateway config check --config gateway.yaml",
 		Args:    noArguments(),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := p.load()
+			c, err := p.load()
 			var usage *usageError
+			if err == nil {
+				c.warnOfMissingPrograms(p.logger())
+			}
 			switch {
 			case err == nil && out.json():
 				return printJSON(p.stdout, checkReport{Good: true, Problems: []string{}})
@@ -90,6 +96,26 @@ on stderr that begins with its key; the exit status is then 2.`,
 	}
 	out.addFlag(cmd, "text")
 	return cmd
+}
+
+// programHost is the configuration of a carrier that starts programs.
+type programHost interface {
+	MissingPrograms(key string) []stdio.MissingProgram
+}
+
+// warnOfMissingPrograms warns of each program of a live agent that cannot be
+// started as things stand. The gateway runs all the same, and goes on trying.
+func (c *configuration) warnOfMissingPrograms(logger *slog.Logger) {
+	for _, section := range c.carriers {
+		host, ok := section.config.(programHost)
+		if !ok {
+			continue
+		}
+		for _, missing := range host.MissingPrograms("carriers." + section.name) {
+			logger.Warn("the program of an agent cannot be started",
+				"key", missing.Key, "program", missing.Program, "why", missing.Why, "advice", missing.Advice)
+		}
+	}
 }
 
 // checkReport is what a program is told of a configuration. Each problem begins
