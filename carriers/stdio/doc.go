@@ -12,7 +12,8 @@
 //	guard.go       the small process that outlives a killed gateway just long
 //	               enough to take the agent's process group with it
 //	receive.go     lines from the agent: envelopes, control lines, noise
-//	frame.go       splitting into lines, reading and writing control lines
+//	frame.go       splitting into lines, writing control lines
+//	said.go        reading the control lines of an agent
 //	settle.go      what became of an envelope, told to its agent
 //	send.go        deliveries to an agent
 //	wake.go        turns: of the running process, or of one for each wake

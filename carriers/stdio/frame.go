@@ -6,10 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/compozy-gateway/gateway/core"
 )
 
 // readBuffer is how much is read from a pipe at once.
@@ -87,110 +83,6 @@ func classify(data []byte) ([]byte, lineKind, control) {
 		return data, lineControl, c
 	}
 	return data, lineEnvelope, control{}
-}
-
-// control is what an agent says about the carrier.
-type control struct {
-	// ack is the id of an envelope that the agent has taken, and done that of a
-	// wake that is over; empty where the line says something else.
-	ack, done string
-	// failed says why the wake failed, empty where it did not. usage is nil where
-	// the agent gives none that can be read.
-	failed string
-	usage  *core.Usage
-}
-
-// parseControl reads a line of the form {"carrier":{...}} without other members.
-// Whatever is not exactly that is not about the carrier, and is left to the
-// intake, which refuses it. The cheap look at the first name comes first: an
-// envelope does not begin with it.
-func parseControl(data []byte) (control, bool) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
-	if _, err := dec.ReadToken(); err != nil {
-		return control{}, false
-	}
-	if name, err := dec.ReadToken(); err != nil || name.Kind() != '"' || name.String() != "carrier" {
-		return control{}, false
-	}
-	body, err := dec.ReadValue()
-	if err != nil || body.Kind() != '{' {
-		return control{}, false
-	}
-	body = bytes.Clone(body)
-	if end, err := dec.ReadToken(); err != nil || end.Kind() != '}' {
-		return control{}, false
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return control{}, false
-	}
-	return control{
-		ack: stringMember(body, "ack"), done: stringMember(body, "done"),
-		failed: failedWhy(member(body, "failed")), usage: usage(member(body, "usage")),
-	}, true
-}
-
-// failedWhy reads why a wake failed. Whatever is neither absent, null, false nor
-// empty says that it did.
-func failedWhy(value jsontext.Value) string {
-	var why string
-	switch {
-	case value == nil || string(value) == "null" || string(value) == "false":
-		return ""
-	case json.Unmarshal(value, &why) == nil:
-		return why
-	default:
-		return "the agent says so"
-	}
-}
-
-// usage reads both counts, or nothing.
-func usage(value jsontext.Value) *core.Usage {
-	var u struct {
-		InputTokens  *int64 `json:"input_tokens"`
-		OutputTokens *int64 `json:"output_tokens"`
-	}
-	if value == nil || json.Unmarshal(value, &u) != nil || u.InputTokens == nil || u.OutputTokens == nil ||
-		*u.InputTokens < 0 || *u.OutputTokens < 0 {
-		return nil
-	}
-	return &core.Usage{InputTokens: *u.InputTokens, OutputTokens: *u.OutputTokens}
-}
-
-// stringMember gives the string member of the name, empty where there is none.
-func stringMember(object jsontext.Value, name string) string {
-	value := member(object, name)
-	if value.Kind() != '"' {
-		return ""
-	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// member gives the value of the first member of the name, nil where there is
-// none. Names are compared exactly.
-func member(object jsontext.Value, name string) jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(object))
-	if _, err := dec.ReadToken(); err != nil {
-		return nil
-	}
-	for dec.PeekKind() == '"' {
-		key, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		found := key.String() == name
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		if found {
-			return bytes.Clone(value)
-		}
-	}
-	return nil
 }
 
 // ackLine and nackLine are what an agent is told of its own envelopes.

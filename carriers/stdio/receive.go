@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/compozy-gateway/gateway/core"
 	"golang.org/x/time/rate"
@@ -94,6 +95,10 @@ func (r *receiver) offer(ctx context.Context, in core.Inbound) error {
 // an agent that repeats what it reads starts no loop.
 func (r *receiver) control(ctx context.Context, said control, data []byte) error {
 	if said.done != "" && r.session.done(said, r.agent.cfg.Launch != LaunchWake) {
+		if len(said.unread) > 0 {
+			r.agent.log.Warn("the agent ended its wake with what cannot be read", "wake", said.done,
+				"members", strings.Join(said.unread, ", "), "line", r.agent.presentable(data))
+		}
 		return nil
 	}
 	if said.ack == "" || r.agent.cfg.Ack != AckExplicit {

@@ -120,8 +120,9 @@ func (s *session) current() *turn {
 }
 
 // done takes the agent's word that its wake is over, and reports whether it is
-// the running one. With resident the word counts, and what the agent writes
-// from now on belongs to no wake; else it is kept for the end of the process.
+// the first one for the wake that is running. With resident the word counts, and
+// what the agent writes from now on belongs to no wake; else it is kept for the
+// end of the process.
 func (s *session) done(said control, resident bool) bool {
 	s.mu.Lock()
 	t := s.turn
@@ -130,9 +131,12 @@ func (s *session) done(said control, resident bool) bool {
 		return false
 	}
 	if !resident {
-		s.said = &said
+		first := s.said == nil
+		if first {
+			s.said = &said
+		}
 		s.mu.Unlock()
-		return true
+		return first
 	}
 	outcome := outcomeOf(said)
 	if !t.decide(outcome) {
@@ -149,8 +153,11 @@ func (s *session) done(said control, resident bool) bool {
 
 func outcomeOf(said control) core.WakeOutcome {
 	o := core.WakeOutcome{State: core.WakeSucceeded, Usage: said.usage}
-	if said.failed != "" {
-		o.State, o.Detail = core.WakeFailed, "the agent: "+shorten(said.failed, mostShown)
+	if said.failed {
+		o.State, o.Detail = core.WakeFailed, "the agent: "+shorten(said.why, mostShown)
+		if said.why == "" {
+			o.Detail = "the agent says so, and gives no reason"
+		}
 	}
 	return o
 }

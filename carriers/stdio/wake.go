@@ -207,7 +207,7 @@ func (s *session) conclude(t *turn, o core.WakeOutcome) {
 	if said != nil {
 		o.Usage = said.usage
 		switch {
-		case said.failed == "":
+		case !said.failed:
 		case o.State == core.WakeSucceeded:
 			o = outcomeOf(*said)
 		case o.State == core.WakeFailed:
