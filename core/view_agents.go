@@ -43,20 +43,41 @@ type WakeView struct {
 	State     WakeState `json:"state"`
 	Root      string    `json:"root"`
 	Depth     int       `json:"depth"`
-	// Messages counts what admitted or joined the wake.
-	Messages  int        `json:"messages"`
-	Attempts  int        `json:"attempts"`
-	CreatedAt time.Time  `json:"created_at"`
-	StartedAt *time.Time `json:"started_at,omitempty"`
-	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	Detail    string     `json:"detail,omitempty"`
+	// Messages counts what admitted or joined the wake, HandedOver what it was
+	// given at its start: of those as many as had room, and what came along.
+	Messages   int `json:"messages"`
+	HandedOver int `json:"handed_over"`
+	// ThisMessage says, where one message is inspected, what that is to the wake.
+	ThisMessage WakePart   `json:"this_message,omitempty"`
+	Attempts    int        `json:"attempts"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Detail      string     `json:"detail,omitempty"`
 	// Usage says whether the charge is a reservation, a report, or a reservation
 	// that stands.
-	Usage   UsageState `json:"usage"`
+	Usage UsageState `json:"usage"`
+	// Charged is what it costs its participation: its last run, and the whole
+	// reservation of each run that the gateway's end interrupted. A wake that was
+	// handed nothing costs nothing.
 	Charged BudgetView `json:"charged"`
 	// Reported is what the agent said that it used, null where it said nothing.
 	Reported *Usage `json:"reported"`
 }
+
+// WakePart is what a message is to a wake.
+type WakePart string
+
+// The parts that a message has in a wake.
+const (
+	// WakePartHandedOver: the wake is for it and was given it.
+	WakePartHandedOver WakePart = "handed_over"
+	// WakePartNotHandedOver: the wake is for it and was not given it, because it
+	// has not begun or had no room. It stays unread and comes along with the next.
+	WakePartNotHandedOver WakePart = "not_handed_over"
+	// WakePartCameAlong: the wake is for others and was given it beside them.
+	WakePartCameAlong WakePart = "came_along"
+)
 
 // SkipView is why a recipient got no wake of its own for a message.
 type SkipView struct {

@@ -18,9 +18,10 @@ type Waker interface {
 	// agent runs is killed, and the outcome is WakeDeadlineExceeded.
 	//
 	// An error means that the turn has not been brought to an end. It is a
-	// *SendError with CodeUnavailable where nothing was handed over and another
-	// try may go better, and the error of ctx where that was cancelled; then
-	// nobody knows how far the agent came.
+	// *SendError where nothing was handed over: with CodeUnavailable where another
+	// try may go better, with CodeExpired where the deadlines of all messages
+	// passed before. It is the error of ctx where that was cancelled; then nobody
+	// knows how far the agent came.
 	Wake(ctx context.Context, w WakeRequest) (WakeOutcome, error)
 }
 
@@ -75,6 +76,9 @@ type WakeMessage struct {
 	// Raw is the envelope, nil where it is too long for the wake and the agent is
 	// told its id alone.
 	Raw []byte
+	// Deadline is the instant from which on the envelope must not be written any
+	// more: the agent is told its id alone. Zero is none.
+	Deadline time.Time
 }
 
 // WakeOutcome is how a turn ended.

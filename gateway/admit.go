@@ -91,6 +91,18 @@ func reserve(b core.Bounds, used store.Budget) store.Budget {
 	}
 }
 
+// reserveAgain is what a wake may use that is run again. used is what counts
+// against the bounds, the run that was interrupted included: nobody knows what
+// it has used. ok is false when nothing is left.
+func reserveAgain(b core.Bounds, used store.Budget) (reserved store.Budget, ok bool) {
+	used.Wakes-- // It is a wake already.
+	q := question{bounds: b, used: used}
+	if q.usedUp() {
+		return store.Budget{}, false
+	}
+	return reserve(b, used), true
+}
+
 // charge is what a wake costs in the end. used is what counts against the bounds
 // without it. Of what was reported no more is charged than the bounds still
 // have: then they are used up. Tokens that nobody reported cost what was

@@ -129,7 +129,7 @@ func (r *runner) turn(life context.Context, h *hosted, id int64) {
 		return
 	}
 	log.Info("wake started", "messages", len(messages), "root", run.Root, "depth", run.Depth)
-	started := time.Now()
+	started := g.now()
 	ctx, cancel := context.WithTimeout(life, run.Reserved.Wall)
 	defer cancel()
 	outcome, err := h.waker.Wake(ctx, core.WakeRequest{
@@ -149,7 +149,7 @@ func (r *runner) turn(life context.Context, h *hosted, id int64) {
 		// start reads the queue again.
 		return
 	}
-	r.bringToEnd(life, run, outcome, err, time.Since(started))
+	r.bringToEnd(life, run, outcome, err, g.now().Sub(started))
 	if err != nil {
 		// It may be tried again; inspection shows whether it is.
 		log.Warn("wake not brought to an end", "error", err)

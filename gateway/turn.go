@@ -50,10 +50,9 @@ func (g *Gateway) claim(ctx context.Context, h *hosted, id int64) (claimed, erro
 		if len(messages) > 0 {
 			return func() { found <- claimed{run, messages} }, nil
 		}
-		none := time.Duration(0)
-		count, err := g.settleRun(ctx, t, run, ending{
-			state: core.WakeCanceled, detail: "its messages could not be delivered any more", wall: &none, usage: &core.Usage{},
-		})
+		end := ending{state: core.WakeCanceled, detail: "its messages could not be delivered any more"}
+		end.nothingHanded()
+		count, err := g.settleRun(ctx, t, run, end)
 		return func() { count(); found <- claimed{run: run} }, err
 	})
 	if err != nil {
@@ -74,6 +73,12 @@ type ending struct {
 	reported bool
 }
 
+// nothingHanded makes a wake cost nothing: the agent was given nothing.
+func (e *ending) nothingHanded() {
+	none := time.Duration(0)
+	e.wall, e.usage, e.reported = &none, &core.Usage{}, false
+}
+
 // endTurn commits what became of a turn: settled, or put back because nothing
 // was handed over.
 func (g *Gateway) endTurn(ctx context.Context, run *store.Run, outcome core.WakeOutcome, failure error, wall time.Duration) error {
@@ -81,13 +86,22 @@ func (g *Gateway) endTurn(ctx context.Context, run *store.Run, outcome core.Wake
 	if failure != nil {
 		end = ending{state: core.WakeFailed, detail: failure.Error(), wall: &wall}
 	}
-	var unavailable *core.SendError
-	if !errors.As(failure, &unavailable) || unavailable.Code != core.CodeUnavailable || run.Attempts+1 >= maxWakeAttempts {
+	var unsent *core.SendError
+	if !errors.As(failure, &unsent) {
 		return g.settleWake(ctx, run.ID, end)
 	}
-	wait := max(delay(wakeBackoff, wakeBackoffCap, run.Attempts), unavailable.RetryAfter)
+	var wait time.Duration
+	switch {
+	case unsent.Code == core.CodeExpired:
+		// The next claim leaves out what has expired.
+	case unsent.Code != core.CodeUnavailable || run.Attempts+1 >= maxWakeAttempts:
+		end.nothingHanded()
+		return g.settleWake(ctx, run.ID, end)
+	default:
+		wait = max(delay(wakeBackoff, wakeBackoffCap, run.Attempts), unsent.RetryAfter)
+	}
 	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-		return nil, t.tx.Requeue(ctx, run.ID, t.committer.now().Add(wait), false)
+		return nil, t.tx.Requeue(ctx, run.ID, t.committer.now().Add(wait))
 	})
 }
 
@@ -118,11 +132,11 @@ func (g *Gateway) settleRun(ctx context.Context, t *transaction, run *store.Run,
 		State: end.state, Detail: end.detail, Usage: core.UsageUnavailable, At: t.committer.now(),
 		Charged: charge(bounds, sub(used, run.Reserved), run.Reserved, end.wall, end.usage),
 	}
-	if end.usage != nil {
-		s.Usage = core.UsageActual
-		if end.reported {
-			s.Reported = end.usage
-		}
+	switch {
+	case end.reported && end.usage != nil:
+		s.Usage, s.Reported = core.UsageActual, end.usage
+	case end.usage != nil && run.Reruns == 0:
+		s.Usage, s.Charged.Wakes = core.UsageActual, 0
 	}
 	if settled, err := t.tx.Settle(ctx, run.ID, s); err != nil || !settled {
 		return count, err
@@ -189,7 +203,7 @@ func (g *Gateway) followUp(ctx context.Context, t *transaction, recipient int64)
 
 // recoverWakes reads the queue again after a restart. Whatever is still running
 // belonged to a process that is dead: where its agent had an envelope committed,
-// it has failed; else it runs once more. What was queued for an agent that is
+// it has failed; else it runs once more, where its bounds have room for that. What was queued for an agent that is
 // not live any more is canceled.
 func (g *Gateway) recoverWakes(ctx context.Context) error {
 	open, err := g.store.OpenRuns(ctx)
@@ -208,7 +222,6 @@ func (g *Gateway) recoverWakes(ctx context.Context) error {
 }
 
 func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run) (count func(), err error) {
-	none := time.Duration(0)
 	h := g.dir.hosted[run.Recipient]
 	wrote, err := t.tx.Produced(ctx, run.ID)
 	switch {
@@ -217,9 +230,9 @@ func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run
 	case run.State == core.WakeQueued && h != nil:
 		return nil, nil
 	case run.State == core.WakeQueued:
-		return g.settleRun(ctx, t, run, ending{
-			state: core.WakeCanceled, detail: "the agent is not live any more", wall: &none, usage: &core.Usage{},
-		})
+		end := ending{state: core.WakeCanceled, detail: "the agent is not live any more"}
+		end.nothingHanded()
+		return g.settleRun(ctx, t, run, end)
 	case wrote:
 		return g.settleRun(ctx, t, run, ending{state: core.WakeFailed, detail: "the gateway ended after the agent had begun to answer"})
 	case h == nil:
@@ -227,5 +240,15 @@ func (g *Gateway) recoverRun(ctx context.Context, t *transaction, run *store.Run
 	case run.Reruns >= maxReruns:
 		return g.settleRun(ctx, t, run, ending{state: core.WakeFailed, detail: "the gateway ended under it again and again"})
 	}
-	return nil, t.tx.Requeue(ctx, run.ID, t.committer.now(), true)
+	bounds, used, err := g.account(ctx, t, run)
+	if err != nil {
+		return nil, err
+	}
+	reserved, ok := reserveAgain(bounds, used)
+	if !ok {
+		return g.settleRun(ctx, t, run, ending{
+			state: core.WakeFailed, detail: "the gateway ended under it, and nothing is left of the budget to run it again",
+		})
+	}
+	return nil, t.tx.Rerun(ctx, run.ID, reserved)
 }

@@ -326,8 +326,8 @@ func TestAMessageShowsTheParticipationByWhichItWasDecided(t *testing.T) {
 
 func TestAWakeIsTriedAgainAndGivenUpWhenItCannotBeHandedOver(t *testing.T) {
 	w := &ward{agents: []core.HostedAgent{liveAgent("bot", quick())}}
-	w.turn = func(context.Context, core.WakeRequest, func([]byte) core.Settlement) (core.WakeOutcome, error) {
-		return core.WakeOutcome{}, &core.SendError{Code: core.CodeUnavailable, Detail: "agent is backing off"}
+	w.refuse = func(core.WakeRequest) error {
+		return &core.SendError{Code: core.CodeUnavailable, Detail: "agent is backing off"}
 	}
 	h := newWardHouse(t, w)
 	h.take(h.a.Ingress(h.sayAs("q", "x", `"to":"bot"`)))
@@ -338,8 +338,15 @@ func TestAWakeIsTriedAgainAndGivenUpWhenItCannotBeHandedOver(t *testing.T) {
 		return len(wakes) == 1 && wakes[0].State == core.WakeFailed
 	})
 	wake := h.agent("bot").Wakes[0]
-	if wake.Attempts != maxWakeAttempts || wake.Usage != core.UsageUnavailable || !strings.Contains(wake.Detail, "backing off") {
+	if wake.Attempts != maxWakeAttempts || !strings.Contains(wake.Detail, "backing off") || wake.HandedOver != 0 {
 		t.Errorf("the wake is %+v", wake)
+	}
+	agent := h.agent("bot")
+	if none := (core.BudgetView{WallTime: "0s"}); wake.Charged != none || *agent.Used != none {
+		t.Errorf("an agent that was given nothing is charged %+v, and has used %+v", wake.Charged, agent.Used)
+	}
+	if agent.Unread != 1 {
+		t.Errorf("%d messages are unread", agent.Unread)
 	}
 }
 

@@ -15,6 +15,8 @@ type ward struct {
 	agents []core.HostedAgent
 	// turn is what an agent does in a wake; say offers an envelope of its own.
 	turn func(ctx context.Context, w core.WakeRequest, say func([]byte) core.Settlement) (core.WakeOutcome, error)
+	// refuse, where it is there, says why an agent can be handed nothing; nil goes on.
+	refuse func(w core.WakeRequest) error
 
 	mu    sync.Mutex
 	in    core.Intake
@@ -76,6 +78,11 @@ func (w *ward) Wake(ctx context.Context, req core.WakeRequest) (core.WakeOutcome
 	w.wakes = append(w.wakes, req)
 	in := w.in
 	w.mu.Unlock()
+	if w.refuse != nil {
+		if err := w.refuse(req); err != nil {
+			return core.WakeOutcome{}, err
+		}
+	}
 	for i := range req.Messages {
 		req.Wrote(i, core.Ack{Kind: core.AckStdioWrite, At: time.Now()})
 	}

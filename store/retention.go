@@ -35,7 +35,7 @@ type PruneOptions struct {
 
 // PruneResult tells how much was deleted.
 type PruneResult struct {
-	Messages, Keys, Peers, Rejections int64
+	Messages, Keys, Wakes, Peers, Rejections int64
 	// Pages is how many pages of the file were given back.
 	Pages int64
 }
@@ -54,6 +54,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) (PruneResult, error) 
 	}{
 		{"messages", s.pruneMessages},
 		{"ids", s.pruneKeys},
+		{"wakes", s.pruneWakes},
 		{"peers", s.prunePeers},
 		{"rejections", s.pruneRejections},
 		{"free pages", s.vacuum},

@@ -132,7 +132,9 @@ func unpackSkips(b []byte) []Skipped {
 // wakeGone deletes what speaks of a message whose id is forgotten. The wakes
 // themselves stay: they are the accounts of their participations.
 func (tx *Tx) wakeGone(ctx context.Context, id idRow) error {
-	for _, query := range []string{"DELETE FROM wake_sources WHERE seq = ?", "DELETE FROM wake_skips WHERE seq = ?"} {
+	for _, query := range []string{
+		"DELETE FROM wake_sources WHERE seq = ?", "DELETE FROM wake_handed WHERE seq = ?", "DELETE FROM wake_skips WHERE seq = ?",
+	} {
 		if _, err := tx.run(ctx, query, id.seq); err != nil {
 			return err
 		}

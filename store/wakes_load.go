@@ -72,8 +72,9 @@ func (tx *Tx) loadOwners(ctx context.Context, keys []OwnerKey, s *State) error {
 		recipients, participations = append(recipients, k.Recipient), append(participations, k.Participation)
 	}
 	err := tx.query(ctx, bulk{
-		head: "SELECT participation_id, COUNT(*), SUM(wall), SUM(input), SUM(output) FROM wake_ledger WHERE participation_id IN (VALUES ",
-		tail: ") GROUP BY participation_id", columns: 1,
+		head: "SELECT l.participation_id, SUM(" + countedWake + "), SUM(l.wall), SUM(l.input), SUM(l.output) FROM wake_ledger l" +
+			" WHERE l.participation_id IN (VALUES ",
+		tail: ") GROUP BY l.participation_id", columns: 1,
 	}, participations, func(rows *sql.Rows) error {
 		var id, wall int64
 		var used Budget

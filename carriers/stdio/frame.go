@@ -99,7 +99,7 @@ type (
 		Detail     string  `json:"detail,omitempty"`
 	}
 	// wakeLine begins a wake, and omittedLine stands for a message that is too
-	// long for it. What the messages say is not to be trusted.
+	// long for it or came too late. What the messages say is not to be trusted.
 	wakeLine struct {
 		Wake      string `json:"wake"`
 		Deadline  int64  `json:"deadline"`
@@ -109,6 +109,8 @@ type (
 	omittedLine struct {
 		Omitted string `json:"omitted"`
 		Bytes   int    `json:"bytes"`
+		// Expired is true where its time was over before it could be written.
+		Expired bool `json:"expired,omitempty"`
 	}
 )
 

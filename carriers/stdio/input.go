@@ -57,7 +57,7 @@ type input struct {
 // written is the line that is being written.
 type written struct {
 	rest []byte
-	// begun is true once a byte of it is in the pipe.
+	// begun is true once a byte of it is in the pipe. The lines of a wake are one.
 	begun bool
 	// send is whose line it is; nil for a control line.
 	send *send
@@ -141,7 +141,7 @@ func (in *input) write(line *written) error {
 		switch {
 		case !more:
 			return nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		}
 	}
@@ -168,9 +168,6 @@ func (in *input) admit(line *written) (more bool, given outcomes) {
 	if s.explicit {
 		in.awaited.put(s)
 	}
-	for _, h := range s.handed {
-		in.awaited.put(h)
-	}
 	return true, nil
 }
 
@@ -183,13 +180,16 @@ func (in *input) progress(line *written, n int) (more bool, given outcomes) {
 	if s != nil && line.begun {
 		s.begun = true
 	}
-	if len(line.rest) > 0 {
+	if len(line.rest) > 0 || s.unfinished() {
 		if s != nil && s.state == sendWriting && s.givenUp != nil {
 			given = in.giveUp(line)
 		}
-		if s != nil && s.state == sendOver && !line.begun {
+		if s != nil && s.state == sendOver && (!line.begun || len(line.rest) == 0) {
 			in.leave()
 			return false, given
+		}
+		if len(line.rest) == 0 {
+			in.nextPart(line)
 		}
 		return true, given
 	}
@@ -199,6 +199,16 @@ func (in *input) progress(line *written, n int) (more bool, given outcomes) {
 	}
 	in.leave()
 	return false, given
+}
+
+// nextPart goes on to the next message of a wake.
+func (in *input) nextPart(line *written) {
+	p := line.send.more[0]
+	line.send.more = line.send.more[1:]
+	line.rest = p.next(in.now())
+	if p.send != nil {
+		in.awaited.put(p.send)
+	}
 }
 
 // giveUp ends the send whose line is stuck, and those behind it.

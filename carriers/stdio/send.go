@@ -55,9 +55,9 @@ type send struct {
 	line     []byte
 	deadline time.Time
 	explicit bool
-	// handed are the envelopes in the line of a wake that the agent acknowledges by
-	// itself, which it may do before the line is whole.
-	handed []*send
+	// more are the lines of a wake that follow its first one, without a line of
+	// somebody else's between them.
+	more []*part
 	// patient is true for a wake, which waits for the agent until ctx ends.
 	patient bool
 	done    func(core.Ack, error)
@@ -69,6 +69,28 @@ type send struct {
 	givenUp *core.SendError
 	// unwatch stops the two clocks of watch.
 	unwatch func()
+}
+
+// part is one message of a wake.
+type part struct {
+	line     []byte
+	deadline time.Time
+	// omitted is the line that stands for it once the deadline has passed, late
+	// whether it had.
+	omitted []byte
+	late    bool
+	// send is awaited where the agent acknowledges by itself, which it may do before
+	// the wake is whole; else nil.
+	send *send
+}
+
+// next is what is to be written of the part.
+func (p *part) next(now time.Time) []byte {
+	if !p.deadline.IsZero() && !now.Before(p.deadline) {
+		p.late, p.send = true, nil
+		return p.omitted
+	}
+	return p.line
 }
 
 func newSend(a *agent, out core.Outbound, done func(core.Ack, error)) *send {
@@ -84,6 +106,9 @@ func newSend(a *agent, out core.Outbound, done func(core.Ack, error)) *send {
 		done:     done,
 	}
 }
+
+// unfinished reports whether messages of a wake are still to be written.
+func (s *send) unfinished() bool { return s != nil && len(s.more) > 0 }
 
 // late reports whether the line must not be written any more.
 func (s *send) late(now time.Time) bool {

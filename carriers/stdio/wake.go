@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -110,24 +111,29 @@ func (a *agent) outOfTime(s *session, t *turn) core.WakeOutcome {
 	return t.result()
 }
 
-// block is the send that hands over a wake: its lines stand together. told is
-// called once if it could not be begun.
+// block is the send that hands over a wake: its lines stand together. It is not
+// begun when the deadlines of all messages have passed. told is called once if it
+// could not be begun.
 func (a *agent) block(w core.WakeRequest, told func(error)) *send {
 	explicit := a.cfg.Ack == AckExplicit
-	text := controlLine(wakeLine{Wake: w.ID, Deadline: w.Deadline.Unix(), Messages: len(w.Messages), Untrusted: true})
+	s := &send{
+		agent: a.name, id: w.ID, patient: true, deadline: latest(w.Messages),
+		line: controlLine(wakeLine{Wake: w.ID, Deadline: w.Deadline.Unix(), Messages: len(w.Messages), Untrusted: true}),
+	}
+	parts := make([]*part, 0, len(w.Messages))
 	for _, m := range w.Messages {
+		p := &part{deadline: m.Deadline, omitted: controlLine(omittedLine{Omitted: m.ID, Bytes: m.Bytes, Expired: true})}
 		if m.Raw == nil {
-			text = append(text, controlLine(omittedLine{Omitted: m.ID, Bytes: m.Bytes})...)
-			continue
+			p.line = controlLine(omittedLine{Omitted: m.ID, Bytes: m.Bytes})
+		} else {
+			p.line = slices.Concat(core.OneLine(m.Raw), []byte{'\n'})
 		}
-		text = append(append(text, core.OneLine(m.Raw)...), '\n')
-	}
-	s := &send{agent: a.name, id: w.ID, line: text, patient: true}
-	for _, m := range w.Messages {
 		if explicit && m.Raw != nil {
-			s.handed = append(s.handed, &send{agent: a.name, id: m.ID, delivery: m.Delivery, state: sendOver})
+			p.send = &send{agent: a.name, id: m.ID, delivery: m.Delivery, state: sendOver}
 		}
+		parts = append(parts, p)
 	}
+	s.more = parts
 	s.done = func(ack core.Ack, err error) {
 		if err != nil {
 			if !s.begun {
@@ -136,12 +142,26 @@ func (a *agent) block(w core.WakeRequest, told func(error)) *send {
 			return
 		}
 		for i, m := range w.Messages {
-			if !explicit || m.Raw == nil {
+			if !parts[i].late && (!explicit || m.Raw == nil) {
 				w.Wrote(i, ack)
 			}
 		}
 	}
 	return s
+}
+
+// latest is the instant from which on none of the messages may be written any
+// more, zero when there is none.
+func latest(messages []core.WakeMessage) (last time.Time) {
+	for _, m := range messages {
+		if m.Deadline.IsZero() {
+			return time.Time{}
+		}
+		if m.Deadline.After(last) {
+			last = m.Deadline
+		}
+	}
+	return last
 }
 
 // runWake gives a turn to a process of its own.
@@ -171,7 +191,14 @@ func (a *agent) runWake(ctx context.Context, w core.WakeRequest) (core.WakeOutco
 	parts.Go(input.run)
 	parts.Go(func() { newReceiver(a, intake, input, s).run(life, p.stdout) })
 	parts.Go(func() { logStderr(ctx, a, p.stderr) })
-	block := a.block(w, func(error) {})
+	var late *core.SendError // Read when the process has ended, and with it its input.
+	block := a.block(w, func(err error) {
+		var failure *core.SendError
+		if errors.As(err, &failure) && failure.Code == core.CodeExpired {
+			late = failure
+			cancel()
+		}
+	})
 	tell := block.done
 	block.done = func(ack core.Ack, err error) {
 		tell(ack, err)
@@ -192,6 +219,9 @@ func (a *agent) runWake(ctx context.Context, w core.WakeRequest) (core.WakeOutco
 	s.conclude(t, outcome)
 	a.idle(outcome.Detail)
 	<-t.over
+	if late != nil {
+		return core.WakeOutcome{}, late
+	}
 	if ctx.Err() != nil && outcome.State == "" {
 		return core.WakeOutcome{}, ctx.Err()
 	}

@@ -368,3 +368,41 @@ func TestAWakeThatComesBeforeItsAgentWaitsForIt(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatHasExpiredIsNotHandedOver(t *testing.T) {
+	at := func(id string, d time.Duration) core.WakeMessage {
+		m := messageOf(id)
+		m.Deadline = time.Now().Add(d)
+		return m
+	}
+	for name, launch := range map[string]LaunchMode{"to an agent that stays": LaunchStart, "to a process of its own": LaunchWake} {
+		t.Run(name, func(t *testing.T) {
+			read := filepath.Join(t.TempDir(), "read")
+			done := `echo "{\"carrier\":{\"done\":\"wake_7\"}}"`
+			cfg := shell("ada", `while read -r line; do echo "$line" >>"`+read+`"; case "$line" in *'"fresh"'*) `+done+`;; esac; done`)
+			cfg.Launch = launch
+			b := run(t, one("ada", cfg))
+			b.ready()
+			var given wrote
+			if o := over(t, b.wake(t.Context(), "ada", &given, at("late", -time.Second), at("fresh", time.Hour))); o.err != nil || o.outcome.State != core.WakeSucceeded {
+				t.Errorf("it ended as %+v", o)
+			}
+			text, err := os.ReadFile(read)
+			omitted := fmt.Sprintf(`{"carrier":{"omitted":"late","bytes":%d,"expired":true}}`, len(say("late")))
+			if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 4 || lines[1] != omitted || lines[2] != say("fresh") {
+				t.Errorf("the agent read %q: %v", text, err)
+			}
+			if given.count() != 1 {
+				t.Errorf("%d messages count as given", given.count())
+			}
+			o := over(t, b.wake(t.Context(), "ada", &wrote{}, at("late", -time.Second)))
+			var failure *core.SendError
+			if !errors.As(o.err, &failure) || failure.Code != core.CodeExpired {
+				t.Errorf("with nothing fresh it ended as %+v", o)
+			}
+			if again, _ := os.ReadFile(read); string(again) != string(text) {
+				t.Errorf("the agent read %q as well", again[len(text):])
+			}
+		})
+	}
+}

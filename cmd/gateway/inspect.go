@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
@@ -72,9 +73,10 @@ func printInspection(w io.Writer, id string, in *core.Inspection) error {
 	for _, r := range in.Receipts {
 		receipts.add(r.ID, number(r.Seq), r.From, string(r.Status), r.ReasonCode, r.Detail)
 	}
-	wakes := newTable("WAKE", "RECIPIENT", "STATE", "ROOT", "DEPTH", "MESSAGES", "ATTEMPTS", "USAGE", "DETAIL")
+	wakes := newTable("WAKE", "RECIPIENT", "STATE", "ROOT", "DEPTH", "MESSAGES", "HANDED OVER", "THIS MESSAGE", "ATTEMPTS", "USAGE", "DETAIL")
 	for _, k := range in.Wakes {
-		wakes.add(k.ID, k.Recipient, string(k.State), k.Root, number(k.Depth), number(k.Messages), number(k.Attempts), string(k.Usage), k.Detail)
+		wakes.add(k.ID, k.Recipient, string(k.State), k.Root, number(k.Depth), number(k.Messages), number(k.HandedOver),
+			strings.ReplaceAll(string(k.ThisMessage), "_", " "), number(k.Attempts), string(k.Usage), k.Detail)
 	}
 	skips := newTable("RECIPIENT", "NO WAKE OF ITS OWN BECAUSE")
 	for _, s := range in.Skips {
