@@ -42,6 +42,10 @@ const (
 	totalKey    = "max_total_wall_time"
 )
 
+// shortestWake is the least that a wake may be bounded to: with less no agent
+// gets so far as to read its messages.
+const shortestWake = time.Second
+
 // bound is one row of the table of section 8. Durations are in nanoseconds.
 type bound struct {
 	key                      string
@@ -77,15 +81,15 @@ func timeBound(key string, fallback, floor, ceiling time.Duration, asked func(*B
 	}
 }
 
-// boundTable is the table of section 8: defaults and ceilings.
+// boundTable is the table of section 8: defaults, floors and ceilings.
 func boundTable() []bound {
 	return []bound{
 		countBound("max_wakes", 8, 64,
 			func(r *BoundsRequest) *int { return r.MaxWakes }, func(b *Bounds) *int { return &b.MaxWakes }),
-		timeBound(wallTimeKey, 5*time.Minute, 1, 15*time.Minute,
+		timeBound(wallTimeKey, 5*time.Minute, shortestWake, 15*time.Minute,
 			func(r *BoundsRequest) *time.Duration { return r.MaxWakeWallTime },
 			func(b *Bounds) *time.Duration { return &b.MaxWakeWallTime }),
-		timeBound(totalKey, 30*time.Minute, 1, 2*time.Hour,
+		timeBound(totalKey, 30*time.Minute, shortestWake, 2*time.Hour,
 			func(r *BoundsRequest) *time.Duration { return r.MaxTotalWallTime },
 			func(b *Bounds) *time.Duration { return &b.MaxTotalWallTime }),
 		countBound("max_input_tokens", 200_000, 1_000_000,

@@ -61,8 +61,8 @@ func TestZeroIsNeverUnlimitedAndCeilingsHold(t *testing.T) {
 		floor, ceiling int64
 	}{
 		"max_wakes":           {func(n int64) request { return request{MaxWakes: pointer(int(n))} }, 1, 64},
-		"max_wake_wall_time":  {func(n int64) request { return request{MaxWakeWallTime: pointer(time.Duration(n))} }, 1, int64(15 * time.Minute)},
-		"max_total_wall_time": {func(n int64) request { return request{MaxTotalWallTime: pointer(time.Duration(n))} }, 1, int64(2 * time.Hour)},
+		"max_wake_wall_time":  {func(n int64) request { return request{MaxWakeWallTime: pointer(time.Duration(n))} }, int64(time.Second), int64(15 * time.Minute)},
+		"max_total_wall_time": {func(n int64) request { return request{MaxTotalWallTime: pointer(time.Duration(n))} }, int64(time.Second), int64(2 * time.Hour)},
 		"max_input_tokens":    {func(n int64) request { return request{MaxInputTokens: pointer(int(n))} }, 1, 1_000_000},
 		"max_output_tokens":   {func(n int64) request { return request{MaxOutputTokens: pointer(int(n))} }, 1, 200_000},
 		"max_wake_depth":      {func(n int64) request { return request{MaxWakeDepth: pointer(int(n))} }, 1, 5},

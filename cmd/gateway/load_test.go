@@ -379,6 +379,7 @@ func TestBoundsAndIdsOfAgentsAreCheckedBeforeTheStart(t *testing.T) {
 			[]string{"participation.limits.max_wakes: 65 is above the ceiling of 64", "participation.limits.max_total_wall_time: 2h1m0s is above", "participation.limits.coalesce_window: 6s is above"},
 		},
 		{"a window below the floor", "participation: {defaults: {coalesce_window: 99ms}}\n", []string{"participation.defaults.coalesce_window: 99ms is below the floor"}},
+		{"a wake too short to do anything", liveAgent("a", "max_wake_wall_time: 1ns, max_total_wall_time: 999ms"), []string{bounds + "max_wake_wall_time: 1ns is below the floor of 1s", bounds + "max_total_wall_time: 999ms is below the floor of 1s"}},
 		{"a default above a limit", "participation: {limits: {max_wakes: 4}, defaults: {max_wakes: 5}}\n", []string{"participation.defaults.max_wakes: 5 is above the limit of 4"}},
 		{"a wake longer than all wakes", "participation: {defaults: {max_wake_wall_time: 10m, max_total_wall_time: 5m}}\n", []string{"participation.defaults.max_wake_wall_time: 10m0s is more than max_total_wall_time"}},
 		{
