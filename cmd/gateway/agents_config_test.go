@@ -63,3 +63,30 @@ func TestAProgramThatIsNotThereIsAWarningAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysOfAgentsThatMeanNothingThereAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ more, says string }{
+		"launch of nothing":        {`launch: ""`, "carriers.s.agents.x.launch: is empty; leave the key out to get its default"},
+		"acknowledgement":          {`ack: ""`, "carriers.s.agents.x.ack: is empty; leave the key out to get its default"},
+		"mode of nothing":          {`participation: {mode: ""}`, "carriers.s.agents.x.participation.mode: is empty; leave the key out to get its default"},
+		"what is for all":          {"restart: {min: 1s}", "carriers.s.agents.x.restart: unknown key; it belongs further up: carriers.s.restart"},
+		"what the agent itself is": {"participation: {launch: wake}", "carriers.s.agents.x.participation.launch: unknown key; it belongs further up: carriers.s.agents.x.launch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := writeFile(t, "gateway.yaml", "carriers: {s: {type: stdio, agents: {x: {command: [cat], "+tc.more+"}}}}\n")
+			got := command(t, "", "config", "check", "--config", file)
+			if got.status != exitUsage || got.stderr != "error: "+tc.says+"\n" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestAnAgentThatLeavesItsChoicesOpenIsPrintedSoThatItCanBeLoadedAgain(t *testing.T) {
+	file := writeFile(t, "gateway.yaml", "carriers: {s: {type: stdio, agents: {x: {command: [cat]}}}}\n")
+	printed := command(t, "", "config", "print", "--config", file)
+	again := command(t, "", "config", "print", "--config", writeFile(t, "printed.yaml", printed.stdout))
+	if printed.status != exitGood || again != printed {
+		t.Errorf("printed %+v, and from that %+v", printed, again)
+	}
+}

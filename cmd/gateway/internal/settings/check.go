@@ -11,7 +11,16 @@ import (
 
 // Check compares a value, as a YAML parser gives it, with the shape of t. It
 // returns every problem, each beginning with the full key.
-func Check(key string, value any, t reflect.Type) []error {
+func Check(key string, value any, t reflect.Type) []error { return check(key, value, t, nil) }
+
+// place is a section with keys: what it is called, and its shape.
+type place struct {
+	key   string
+	shape reflect.Type
+}
+
+// check is Check inside the places above, the outermost first.
+func check(key string, value any, t reflect.Type, above []place) []error {
 	t = indirect(t)
 	if value == nil {
 		return problem(key, "has no value; leave the key out to get its default")
@@ -24,11 +33,11 @@ func Check(key string, value any, t reflect.Type) []error {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return checkStruct(key, value, t)
+		return checkStruct(key, value, t, above)
 	case reflect.Map:
-		return checkMap(key, value, t.Elem())
+		return checkMap(key, value, t.Elem(), above)
 	case reflect.Slice:
-		return checkList(key, value, t.Elem())
+		return checkList(key, value, t.Elem(), above)
 	default:
 		return checkScalar(key, value, t)
 	}
@@ -38,52 +47,61 @@ func problem(key, format string, args ...any) []error {
 	return []error{fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...))}
 }
 
-func checkStruct(key string, value any, t reflect.Type) []error {
+func checkStruct(key string, value any, t reflect.Type, above []place) []error {
 	section, ok := value.(map[string]any)
 	if !ok {
 		return problem(key, "must be a section with keys (%s), not %s", strings.Join(keys(t), ", "), describe(value))
 	}
 	var problems []error
+	within := append(slices.Clip(above), place{key, t})
 	for _, name := range Names(section) {
 		below := child(t, name)
 		if below == nil {
-			problems = append(problems, unknown(key, name, keys(t)))
+			problems = append(problems, unknown(name, within))
 			continue
 		}
-		problems = append(problems, Check(join(key, name), section[name], below)...)
+		problems = append(problems, check(join(key, name), section[name], below, within)...)
 	}
 	return problems
 }
 
-// unknown reports a key that does not exist, with the nearest one that does.
-func unknown(parent, name string, valid []string) error {
-	full := join(parent, name)
-	if near := Nearest(name, valid); near != "" {
-		return fmt.Errorf("%s: unknown key; the nearest valid one is %s", full, join(parent, near))
+// unknown reports a key that does not exist in the last of the places: with the
+// one of the same name in a place above, where there is one, else with the
+// nearest that does exist.
+func unknown(name string, within []place) error {
+	here := within[len(within)-1]
+	full := join(here.key, name)
+	for _, p := range slices.Backward(within) {
+		if child(p.shape, name) != nil {
+			return fmt.Errorf("%s: unknown key; it belongs further up: %s", full, join(p.key, name))
+		}
+	}
+	if near := Nearest(name, keys(here.shape)); near != "" {
+		return fmt.Errorf("%s: unknown key; the nearest valid one is %s", full, join(here.key, near))
 	}
 	return fmt.Errorf("%s: unknown key", full)
 }
 
-func checkMap(key string, value any, elem reflect.Type) []error {
+func checkMap(key string, value any, elem reflect.Type, above []place) []error {
 	section, ok := value.(map[string]any)
 	if !ok {
 		return problem(key, "must be a section of names, not %s", describe(value))
 	}
 	var problems []error
 	for _, name := range Names(section) {
-		problems = append(problems, Check(join(key, name), section[name], elem)...)
+		problems = append(problems, check(join(key, name), section[name], elem, above)...)
 	}
 	return problems
 }
 
-func checkList(key string, value any, elem reflect.Type) []error {
+func checkList(key string, value any, elem reflect.Type, above []place) []error {
 	list, ok := value.([]any)
 	if !ok {
 		return problem(key, "must be a list, not %s", describe(value))
 	}
 	var problems []error
 	for i, entry := range list {
-		problems = append(problems, Check(fmt.Sprintf("%s[%d]", key, i), entry, elem)...)
+		problems = append(problems, check(fmt.Sprintf("%s[%d]", key, i), entry, elem, above)...)
 	}
 	return problems
 }
@@ -114,10 +132,13 @@ func checkScalar(key string, value any, t reflect.Type) []error {
 	default:
 		fits, want = v.CanFloat() || v.CanInt(), "a number"
 	}
-	if fits {
-		return nil
+	switch {
+	case !fits:
+		return problem(key, "must be %s, not %s", want, describe(value))
+	case isChoice(t) && v.Len() == 0:
+		return problem(key, "is empty; leave the key out to get its default")
 	}
-	return problem(key, "must be %s, not %s", want, describe(value))
+	return nil
 }
 
 func isInteger(t reflect.Type) bool {

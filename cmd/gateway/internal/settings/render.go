@@ -19,7 +19,8 @@ const Hidden = "(hidden)"
 const urlKey = "url"
 
 // Render gives a configuration as YAML in the order of its fields. Lists that
-// are absent, and so mean something else than empty ones, are left out. The
+// are absent, and so mean something else than empty ones, are left out, and so
+// are choices that nobody made. The
 // values of keys for which secret says so are hidden, as are the user, the
 // password and the query inside a URL.
 func Render(v any, secret func(key string) bool) *yaml.Node {
@@ -74,6 +75,9 @@ func (r renderer) value(v reflect.Value) *yaml.Node {
 		}
 		return node
 	case reflect.String:
+		if v.Len() == 0 && isChoice(v.Type()) {
+			return nil
+		}
 		return scalar(HideCredentials(v.String()))
 	default:
 		if d, ok := v.Interface().(time.Duration); ok {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding"
 	"reflect"
 	"strings"
 	"time"
@@ -73,6 +74,13 @@ func indirect(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	return t
+}
+
+// isChoice reports whether a type is one of a few words: a string type of its own
+// that does not write itself, as a secret does. Empty it stands for its default,
+// and is not written.
+func isChoice(t reflect.Type) bool {
+	return t.Kind() == reflect.String && t != reflect.TypeFor[string]() && !t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
 // join puts a key below another.

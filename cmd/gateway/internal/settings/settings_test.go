@@ -86,6 +86,9 @@ func TestDecodeNamesEveryProblemWithItsKey(t *testing.T) {
 		{"unknown key", "tittle: x", "tittle", "nearest valid one is title"},
 		{"unknown nested key", "below: {ulr: x}", "below.ulr", "nearest valid one is below.url"},
 		{"unknown key in a named section", "things: {one: {pears: []}}", "things.one.pears", "nearest valid one is things.one.peers"},
+		{"key of a section above", "below: {count: 1}", "below.count", "it belongs further up: count"},
+		{"key of a section above a named one", "things: {one: {on: true}}", "things.one.on", "it belongs further up: on"},
+		{"choice of nothing", `mode: ""`, "mode", "is empty; leave the key out"},
 		{"number for text", "title: 5", "title", "must be text"},
 		{"text for a number", `count: "5"`, "count", "must be a whole number"},
 		{"fraction for a whole number", "count: 1.5", "count", "must be a whole number"},
@@ -236,6 +239,7 @@ func TestRenderKeepsOrderAndHidesSecrets(t *testing.T) {
 		Password string         `koanf:"password"`
 		Empty    string         `koanf:"empty"`
 		Absent   []string       `koanf:"absent"`
+		Choice   mode           `koanf:"choice"`
 		None     []string       `koanf:"none"`
 		Wait     time.Duration  `koanf:"wait"`
 		Env      map[string]shy `koanf:"env"`
