@@ -15,7 +15,8 @@ func (c *PeerCard) Matches(query string) bool {
 
 // CatalogueQuery reports whether the sender of a whois request asks for the
 // capability catalogue in the answer, and for which entries; nil ids mean all.
-// What it does not know of ext, or cannot read, it ignores.
+// What else is asked for it ignores. Ids that cannot be read name no entry: a
+// request that was meant to be narrow is not answered with everything.
 func (e *Envelope) CatalogueQuery() (ids []string, asked bool) {
 	if e.Ext == nil {
 		return nil, false
@@ -30,9 +31,17 @@ func (e *Envelope) CatalogueQuery() (ids []string, asked bool) {
 			asked = true
 		}
 	}
-	if asked && only != nil {
-		var copies texts
-		ids, _ = copies.stringsOf(only)
+	if !asked || only == nil {
+		return nil, asked
 	}
-	return ids, asked
+	ids = []string{}
+	if !isArray(only) {
+		return ids, true
+	}
+	for el := (elements{buf: only}); el.next(); {
+		if isString(el.value()) {
+			ids = append(ids, stringOf(el.value()))
+		}
+	}
+	return ids, true
 }

@@ -110,6 +110,7 @@ func TestTheCatalogueIsGivenWhenAskedFor(t *testing.T) {
 		{"narrowed, in catalogue order", true, `{"compozy.include":["capability_catalog"],"compozy.capability_ids":["add","sort","x"]}`, []string{"sort", "add"}},
 		{"narrowed to one", true, `{"compozy.include":["capability_catalog"],"compozy.capability_ids":["add"]}`, []string{"add"}},
 		{"narrowed to nothing", true, `{"compozy.include":["capability_catalog"],"compozy.capability_ids":["x"]}`, []string{}},
+		{"narrowed by what cannot be read", true, `{"compozy.include":["capability_catalog"],"compozy.capability_ids":"add"}`, []string{}},
 		{"no catalogue", false, `{"compozy.include":["capability_catalog"]}`, []string{}},
 	}
 	for _, c := range cases {
