@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -86,11 +87,32 @@ func readCatalogue(value any) ([]core.Capability, error) {
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
-		if seen[c.ID] {
-			return nil, fmt.Errorf("entry %d repeats the id %q", i+1, c.ID)
+		if err := checkDigest(document, raw); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
-		seen[c.ID] = true
+		id := strings.TrimSpace(c.ID)
+		if seen[id] {
+			return nil, fmt.Errorf("entry %d repeats the id %q", i+1, id)
+		}
+		seen[id] = true
 		catalogue = append(catalogue, *c)
 	}
 	return catalogue, nil
+}
+
+// checkDigest compares the digest that a capability document carries, where it
+// carries one.
+func checkDigest(document map[string]any, raw []byte) error {
+	said := document["digest"]
+	if said == nil {
+		return nil
+	}
+	digest, err := core.CapabilityDigest(raw)
+	if err != nil {
+		return err
+	}
+	if said != digest {
+		return fmt.Errorf("its digest is %q, but %q is that of the document: leave it out, for the gateway adds it", said, digest)
+	}
+	return nil
 }

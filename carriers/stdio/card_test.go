@@ -1,7 +1,10 @@
 package stdio
 
 import (
+	"encoding/json"
 	"log/slog"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +45,45 @@ func TestLiveAgentsWithACardHaveOne(t *testing.T) {
 	}
 	if len(spoken.Catalogue) != 1 || spoken.Catalogue[0].ID != "a" || len(spoken.ArtifactsSupported) != 0 || spoken.Principal != "spoken" {
 		t.Fatalf("card %+v", spoken)
+	}
+}
+
+func TestACardsCapabilitiesAreReadOrRefused(t *testing.T) {
+	document := func(more map[string]any) map[string]any {
+		d := map[string]any{"id": "a", "summary": "b", "outcome": "c"}
+		maps.Copy(d, more)
+		return d
+	}
+	const digest = "sha256:9b9dd0a3b4bf8e7fea7b6b9e2e1c5c1a"
+	raw, err := json.Marshal(document(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, err := core.CapabilityDigest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		list  []any
+		fault string
+	}{
+		"without a digest":   {[]any{document(nil)}, ""},
+		"with its digest":    {[]any{document(map[string]any{"digest": right})}, ""},
+		"with another":       {[]any{document(map[string]any{"digest": digest})}, `entry 1: its digest is "` + digest + `", but "` + right + `"`},
+		"with an empty one":  {[]any{document(map[string]any{"digest": ""})}, `entry 1: its digest is ""`},
+		"with no digest":     {[]any{document(map[string]any{"digest": 7})}, "entry 1: "},
+		"the same twice":     {[]any{document(nil), document(map[string]any{"id": " a "})}, `entry 2 repeats the id "a"`},
+		"without an outcome": {[]any{document(map[string]any{"outcome": " "})}, "entry 1: "},
+		"an id alone":        {[]any{"a"}, "entry 1 is no capability document"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := readCatalogue(c.list)
+			switch {
+			case c.fault == "" && (err != nil || len(list) != len(c.list)):
+				t.Errorf("got %+v, %v", list, err)
+			case c.fault != "" && (err == nil || !strings.HasPrefix(err.Error(), c.fault)):
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
