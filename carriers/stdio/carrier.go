@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -48,12 +49,11 @@ var (
 // with. Nothing is started before Run. The program must call GuardMain first of
 // all.
 func New(cfg Config, host core.Host) (*Carrier, error) {
-	switch {
-	case cfg.MaxLine == 0:
+	if problems := cfg.ValidateMaxLine("carriers."+host.Name, host.MaxEnvelopeBytes); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if cfg.MaxLine == 0 {
 		cfg.MaxLine = host.MaxEnvelopeBytes + lineSlack
-	case cfg.MaxLine < host.MaxEnvelopeBytes:
-		return nil, fmt.Errorf("carriers.%s.max_line: %d is less than the largest envelope, %d",
-			host.Name, cfg.MaxLine, host.MaxEnvelopeBytes)
 	}
 	c := &Carrier{host: host, byPeer: map[seat]*agent{}, curfew: newCurfew(), state: core.StateStarting}
 	for _, name := range sortedKeys(cfg.Agents) {

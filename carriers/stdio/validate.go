@@ -54,6 +54,16 @@ func (c Config) Validate(key string) []error {
 	return p.list
 }
 
+// ValidateMaxLine reports a line limit that is less than the largest envelope,
+// which depends on the whole configuration.
+func (c Config) ValidateMaxLine(key string, maxEnvelopeBytes int) []error {
+	if c.MaxLine <= 0 || c.MaxLine >= maxEnvelopeBytes {
+		return nil
+	}
+	return []error{fmt.Errorf("%s.max_line: %d is less than the largest envelope, %d (protocol.max_envelope_bytes): raise it, or leave it out",
+		key, c.MaxLine, maxEnvelopeBytes)}
+}
+
 func (a AgentConfig) validate(p *problems, at string) {
 	switch a.Participation.Mode {
 	case "", ModeLocal:

@@ -90,3 +90,13 @@ func TestAnAgentThatLeavesItsChoicesOpenIsPrintedSoThatItCanBeLoadedAgain(t *tes
 		t.Errorf("printed %+v, and from that %+v", printed, again)
 	}
 }
+
+func TestALineLimitBelowTheLargestEnvelopeIsToldOnce(t *testing.T) {
+	file := writeFile(t, "gateway.yaml", "carriers: {s: {type: stdio, max_line: 1000}}\n")
+	const says = "error: carriers.s.max_line: 1000 is less than the largest envelope, 1048576 (protocol.max_envelope_bytes): raise it, or leave it out\n"
+	for _, args := range [][]string{{"config", "check", "--config", file}, {"serve", "--config", file, "--data-dir", t.TempDir()}} {
+		if got := command(t, "", args...); got.status != exitUsage || got.stderr != says {
+			t.Errorf("%s: got %+v", args[0], got)
+		}
+	}
+}

@@ -208,6 +208,11 @@ func decodeCarrier(name string, value any) (carrierSection, []error) {
 // agentHost is the configuration of a carrier that hosts agents.
 type agentHost interface{ HostedAgents() []core.HostedAgent }
 
+// lineReading is the configuration of a carrier that bounds its lines.
+type lineReading interface {
+	ValidateMaxLine(key string, maxEnvelopeBytes int) []error
+}
+
 // validate asks every part what is wrong with its own keys.
 func (c *configuration) validate() []error {
 	problems := c.Validate()
@@ -236,6 +241,9 @@ func (c *configuration) validateCarrier(section carrierSection, resolvable bool)
 	problems := carrierTypes()[section.typ].validate(section.config, key)
 	if cfg, ok := section.config.(agentHost); ok && resolvable && len(problems) == 0 {
 		problems = c.ValidateAgents(key, cfg.HostedAgents())
+	}
+	if cfg, ok := section.config.(lineReading); ok {
+		problems = append(problems, cfg.ValidateMaxLine(key, c.Protocol.MaxEnvelopeBytes)...)
 	}
 	if wrong := c.mistakenURL(section); wrong != "" {
 		problems = append(problems, fmt.Errorf("%s.url: %s", key, wrong))
