@@ -22,6 +22,10 @@ var ErrNetworkOff = fmt.Errorf("network.enabled is false: %w", ErrForbidden)
 // ErrStopping says that the gateway is shutting down and takes nothing more.
 var ErrStopping = errors.New("the gateway is stopping")
 
+// ErrStarting says that a destination has not been started yet, which passes by
+// itself.
+var ErrStarting = errors.New("not started yet")
+
 // SendCode says what kind of failure a send met, for the machine.
 type SendCode string
 

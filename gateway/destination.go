@@ -300,23 +300,6 @@ func deadReason(code core.SendCode) string {
 	}
 }
 
-// recoverLink deals with a link failure: it waits until nothing is under way, so
-// that order is kept, then backs off. It reports whether there was one.
-func (d *destination) recoverLink(ctx context.Context) bool {
-	if !d.troubled() {
-		return false
-	}
-	d.sends.Wait()
-	d.mu.Lock()
-	trouble := d.trouble
-	d.trouble = nil
-	wait := max(d.pace.next(), trouble.RetryAfter)
-	d.mu.Unlock()
-	d.log.Warn("cannot deliver now; will try again", "in", wait.Round(time.Millisecond), "error", trouble)
-	pause(ctx, wait)
-	return true
-}
-
 // idle waits for something to do and reports whether the queue has to be read
 // from its start again.
 func (d *destination) idle(ctx context.Context) bool {
@@ -338,13 +321,6 @@ func (d *destination) idle(ctx context.Context) bool {
 	}
 }
 
-// well notes that the link took a message.
-func (d *destination) well() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.pace.reset()
-}
-
 func (d *destination) retryNotBefore(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -364,21 +340,6 @@ func (d *destination) forgetRetries() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.retryAt = time.Time{}
-}
-
-func (d *destination) fail(e *core.SendError) {
-	d.mu.Lock()
-	if d.trouble == nil {
-		d.trouble = e
-	}
-	d.mu.Unlock()
-	d.poke()
-}
-
-func (d *destination) troubled() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.trouble != nil
 }
 
 func (d *destination) setUnderway(id core.DeliveryID, on bool) {

@@ -15,7 +15,8 @@
 // gathers groups and keeps trying while the store cannot write;
 // transaction.go, load.go and publish.go are one try. decide.go, route.go,
 // accept.go, park.go and receipts.go make the decisions and touch nothing but
-// memory. dispatch.go and destination.go deliver. directory.go knows every
+// memory. dispatch.go and destination.go deliver, trouble.go
+// waits where that fails. directory.go knows every
 // recipient. attach.go and view.go serve the carriers that host readers.
 // participation.go
 // resolves what hosted agents may do; admit.go and wake.go decide whom a message

@@ -122,7 +122,11 @@ func (a *agent) currentInput() (*input, *core.SendError) {
 	if a.why != "" {
 		why += " after: " + a.why
 	}
-	return nil, errNotRunning(a.name, why, a.next.Sub(a.host.Now()))
+	unavailable := errNotRunning(a.name, why, a.next.Sub(a.host.Now()))
+	if a.state == agentStarting {
+		unavailable.Err = core.ErrStarting
+	}
+	return nil, unavailable
 }
 
 // enter changes the state. No agent comes back to its first one.

@@ -230,6 +230,20 @@ func TestStoppingGatewayTakesNothingAndKeepsThePipeEmpty(t *testing.T) {
 	}
 }
 
+func TestASendToAnAgentThatStartsSaysSo(t *testing.T) {
+	b := &bench{t: t, in: newTestIntake(), logs: &logBuffer{}}
+	b.Carrier = build(t, testConfig(one("ada", shell("ada", "exit 1"))), b.logs)
+	starting := func() bool { return errors.Is(wait(t, b.send(t.Context(), "ada", "m")).err, core.ErrStarting) }
+	if !starting() {
+		t.Error("before the start it is something else")
+	}
+	b.start()
+	until(t, "it has failed", func() bool { return b.agent("ada").Starts > 0 && b.agent("ada").PID == 0 })
+	if starting() {
+		t.Error("after an end it starts still")
+	}
+}
+
 func TestNoAgentIsStartedOnceTheGatewayIsStopping(t *testing.T) {
 	waiting := shell("bob", "cat")
 	waiting.Launch = LaunchWake
