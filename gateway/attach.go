@@ -51,7 +51,7 @@ func (g *Gateway) checkPin(c *carrier, at core.Attachment) error {
 	if g.pins.allow(at.WorkspaceID, at.Peer, c.name, at.Principal) {
 		return nil
 	}
-	return fmt.Errorf("peer %s is reserved for another sender: %w", at.Peer, core.ErrForbidden)
+	return fmt.Errorf("peer %s %s: %w", at.Peer, g.reserved(at.WorkspaceID, at.Peer), core.ErrForbidden)
 }
 
 // detach ends an attachment that was made through the same carrier. ErrForbidden

@@ -83,7 +83,7 @@ func (in *intake) checkScope(o *offer) *core.Rejection {
 		}
 	}
 	if !in.gateway.pins.allow(env.WorkspaceID, env.From, in.carrier.name, principal) {
-		return refuse("from is reserved for another sender")
+		return refuse("from " + in.gateway.reserved(env.WorkspaceID, env.From))
 	}
 	return nil
 }

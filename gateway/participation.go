@@ -181,15 +181,18 @@ func (g *Gateway) findAgent(name string) (*hosted, error) {
 	return found, nil
 }
 
-// mayAttach refuses the peer of an agent that has no live participation.
+// mayAttach refuses the peer of an agent that has no live participation, and that
+// of a live agent to every other carrier: whoever may speak as the agent may still
+// not take its messages away from it.
 func (g *Gateway) mayAttach(c *carrier, at core.Attachment) error {
 	for _, h := range g.agents {
 		a := h.agent
-		if h.carrier != c || a.WorkspaceID != at.WorkspaceID || a.Channel != at.Channel || a.Peer != at.Peer {
-			continue
-		}
-		if !g.dir.participationOf(h).Resolved.Live() {
+		switch {
+		case a.WorkspaceID != at.WorkspaceID || a.Channel != at.Channel || a.Peer != at.Peer:
+		case h.carrier == c && !g.dir.participationOf(h).Resolved.Live():
 			return fmt.Errorf("agent %s has no live participation: %w", a.Name, core.ErrNetworkOff)
+		case h.carrier != c && h.asked.Live():
+			return fmt.Errorf("peer %s %s: %w", at.Peer, g.reserved(at.WorkspaceID, at.Peer), core.ErrForbidden)
 		}
 	}
 	return nil

@@ -37,6 +37,20 @@ func (p *pins) allow(workspace, peer, carrier, principal string) bool {
 	return !reserved
 }
 
+// reserved says for whom a peer id is kept that the pins do not allow to whoever
+// asked.
+func (g *Gateway) reserved(workspace, peer string) string {
+	if peer == g.pins.own {
+		return "is the gateway's own peer id"
+	}
+	for _, h := range g.agents {
+		if h.agent.WorkspaceID == workspace && h.agent.Peer == peer && h.asked.Live() {
+			return fmt.Sprintf("is the peer id of the hosted agent %s of carrier %s, and of nobody else", h.agent.Name, h.carrier.name)
+		}
+	}
+	return "is reserved for another sender"
+}
+
 // ValidateSeats reports each agent that has the peer id of another carrier's
 // agent in the same workspace: neither could be told from the other. The agents
 // are given by carrier; what is there twice in one carrier, that reports itself.
