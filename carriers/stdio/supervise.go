@@ -120,18 +120,18 @@ func (a *agent) await(ctx context.Context, p *process, s *session) (why string) 
 		case <-p.guard.lost:
 			// Without its guard the agent would outlive a gateway that is killed.
 			p.signal(syscall.SIGKILL)
-			<-p.exited
+			_ = <-p.exited // It was killed; there is no other outcome.
 			return "its guard process died"
 		case why := <-s.kill:
 			p.signal(syscall.SIGKILL)
-			<-p.exited
+			_ = <-p.exited // It was killed; there is no other outcome.
 			return why
 		case <-broken:
 			grace := time.NewTimer(stopGrace)
 			defer grace.Stop()
 			broken, deaf = nil, grace.C
 		case <-deaf:
-			a.terminate(p)
+			_ = a.terminate(p) // It was ended; how says nothing more.
 			return closedInput
 		case <-ctx.Done():
 			a.stopping()
