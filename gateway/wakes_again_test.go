@@ -92,8 +92,7 @@ func TestEveryRunThatWasInterruptedIsCharged(t *testing.T) {
 		{Wakes: 1, WallTime: "10s", InputTokens: 11}, {Wakes: 1, WallTime: "20s", InputTokens: 20}, {Wakes: 1, WallTime: "25s", InputTokens: 28},
 	} {
 		h.eventually("it runs", func() bool {
-			wakes := h.agent("bot").Wakes
-			return len(wakes) == 1 && wakes[0].State == core.WakeRunning
+			return len(w.given()) == run+1
 		})
 		got := *h.agent("bot").Used
 		got.OutputTokens = 0

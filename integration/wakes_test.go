@@ -166,15 +166,15 @@ func TestAnAgentThatMisbehavesHarmsNobodyElse(t *testing.T) {
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]struct{ state, detail string }{
-		"hangs":   {"deadline_exceeded", "killed"},
-		"stays":   {"deadline_exceeded", "killed"},
-		"forks":   {"deadline_exceeded", "killed"},
-		"floods":  {"deadline_exceeded", "killed"},
-		"half":    {"succeeded", "exit status 0"},
-		"fails":   {"failed", "exit status 1"},
-		"unread":  {"succeeded", "exit status 0"},
-		"deleted": {"failed", "was not found"},
+	want := map[string]struct{ state, detail, usage string }{
+		"hangs":   {"deadline_exceeded", "killed", "usage_unavailable"},
+		"stays":   {"deadline_exceeded", "killed", "usage_unavailable"},
+		"forks":   {"deadline_exceeded", "killed", "usage_unavailable"},
+		"floods":  {"deadline_exceeded", "killed", "usage_unavailable"},
+		"half":    {"succeeded", "exit status 0", "usage_unavailable"},
+		"fails":   {"failed", "exit status 1", "usage_unavailable"},
+		"unread":  {"succeeded", "exit status 0", "usage_unavailable"},
+		"deleted": {"failed", "was not found", "actual"}, // It was handed nothing.
 	}
 	for peer := range want {
 		g.sayTo(t, "to-"+peer, peer, "x")
@@ -190,7 +190,7 @@ func TestAnAgentThatMisbehavesHarmsNobodyElse(t *testing.T) {
 	}
 	for peer, w := range want {
 		got := g.awaitWake(t, time.Minute, "to-"+peer, w.state).Wakes[0]
-		if !strings.Contains(got.Detail, w.detail) || got.Usage != "usage_unavailable" {
+		if !strings.Contains(got.Detail, w.detail) || got.Usage != w.usage {
 			t.Errorf("%s: %+v", peer, got)
 		}
 	}
