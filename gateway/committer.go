@@ -232,15 +232,16 @@ func (c *committer) stop() {
 	})
 }
 
-// settleAll returns when everything that was taken before stop is settled.
-func (c *committer) settleAll() {
+// settleAll returns when everything that was taken before stop is settled. It
+// fails when the store could not write to the end.
+func (c *committer) settleAll() error {
 	c.offering.Wait()
 	barrier := &control{
 		run:  func(context.Context, *transaction) (func(), error) { return nil, nil },
 		done: make(chan error, 1),
 	}
 	c.queue <- item{control: barrier}
-	<-barrier.done
+	return <-barrier.done
 }
 
 // run commits groups until quit is closed and everything that waits is written.

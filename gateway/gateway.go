@@ -220,7 +220,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.quiesce()
 	stopUpkeep()
 	g.committer.stop()
-	g.committer.settleAll()
+	_ = g.committer.settleAll() // A store that cannot write has been logged.
 	stopSending()
 	if !g.dispatcher.wait(sendGrace) {
 		g.log.Warn("some sends have no acknowledgement yet; they stay in the outbox")

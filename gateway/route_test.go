@@ -23,64 +23,100 @@ func TestWhoGetsAMessage(t *testing.T) {
 		offer func(*world) fields
 		want  map[string]string
 	}{
-		{"a public message goes to every other link and, in a new thread, to all attached peers", nil, nil,
+		{
+			"a public message goes to every other link and, in a new thread, to all attached peers", nil, nil,
 			func(w *world) fields { return w.say("ann") },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"an ingress arrival goes to its own carrier too", nil, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"an ingress arrival goes to its own carrier too", nil, func(w *world) *origin { return w.http },
 			func(w *world) fields { return w.say("ann") },
-			map[string]string{"carrier:nats": "broadcast", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"never to the sender", nil, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "broadcast", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"never to the sender", nil, func(w *world) *origin { return w.http },
 			func(w *world) fields { return w.say("bob") },
-			map[string]string{"carrier:nats": "broadcast", "carrier:mqtt": "broadcast", "peer:bob": "origin", "peer:cat": "to cat"}},
-		{"with participants only they receive", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
+			map[string]string{"carrier:nats": "broadcast", "carrier:mqtt": "broadcast", "peer:bob": "origin", "peer:cat": "to cat"},
+		},
+		{
+			"with participants only they receive", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
 			func(w *world) fields { return w.say("ann") },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "not_participant", "peer:cat": "to cat"}},
-		{"the sender alone is no participant", func(w *world) { w.arrive(w.nats, w.say("ann")) }, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "not_participant", "peer:cat": "to cat"},
+		},
+		{
+			"the sender alone is no participant", func(w *world) { w.arrive(w.nats, w.say("ann")) }, nil,
 			func(w *world) fields { return w.say("ann") },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"a mention adds the peer", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"a mention adds the peer", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
 			func(w *world) fields { return w.say("ann", fields{"mentions": []string{"bob"}}) },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"a directed message goes to its attached target alone", nil, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"a directed message goes to its attached target alone", nil, nil,
 			func(w *world) fields { return w.say("ann", fields{"to": "bob"}) },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_addressed"}},
-		{"a directed message and a mention", nil, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_addressed"},
+		},
+		{
+			"a directed message and a mention", nil, nil,
 			func(w *world) fields { return w.say("ann", fields{"to": "bob", "mentions": []string{"cat"}}) },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"an unknown target is looked for on every link", nil, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"an unknown target is looked for on every link", nil, func(w *world) *origin { return w.http },
 			func(w *world) fields { return w.say("ann", fields{"to": "dan"}) },
-			map[string]string{"carrier:nats": "to dan", "carrier:mqtt": "to dan", "peer:bob": "not_addressed", "peer:cat": "not_addressed"}},
-		{"a target that was heard is sent to there", func(w *world) { w.arrive(w.mqtt, w.say("dan", inThread("thread_two"))) },
+			map[string]string{"carrier:nats": "to dan", "carrier:mqtt": "to dan", "peer:bob": "not_addressed", "peer:cat": "not_addressed"},
+		},
+		{
+			"a target that was heard is sent to there", func(w *world) { w.arrive(w.mqtt, w.say("dan", inThread("thread_two"))) },
 			func(w *world) *origin { return w.http },
 			func(w *world) fields { return w.say("ann", fields{"to": "dan"}) },
-			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "to dan", "peer:bob": "not_addressed", "peer:cat": "not_addressed"}},
-		{"a greet goes to all", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
+			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "to dan", "peer:bob": "not_addressed", "peer:cat": "not_addressed"},
+		},
+		{
+			"a greet goes to all", func(w *world) { w.arrive(w.nats, w.say("ann", fields{"mentions": []string{"cat"}})) }, nil,
 			func(w *world) fields { return w.envelope("greet", "ann", card) },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"a directed whois goes to its target", nil, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "broadcast", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"a directed whois goes to its target", nil, nil,
 			func(w *world) fields {
 				return w.envelope("whois", "ann", fields{"to": "bob", "body": fields{"type": "request"}})
 			},
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_addressed"}},
-		{"a direct room's message goes to the other party alone, mentions or not", nil, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_addressed"},
+		},
+		{
+			"a direct room's message goes to the other party alone, mentions or not", nil, func(w *world) *origin { return w.http },
 			func(w *world) fields { return direct(w, fields{"to": "bob", "mentions": []string{"cat"}}) },
-			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_participant"}},
-		{"a direct room's message waits for a party that is nowhere", nil, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "located_elsewhere", "peer:bob": "to bob", "peer:cat": "not_participant"},
+		},
+		{
+			"a direct room's message waits for a party that is nowhere", nil, func(w *world) *origin { return w.http },
 			func(w *world) fields { return direct(w, fields{"to": "dan"}) },
-			map[string]string{"waiting peer:dan": "to dan", "peer:bob": "not_participant", "peer:cat": "not_participant"}},
-		{"a direct room's message goes to where the party was heard", func(w *world) { w.arrive(w.mqtt, w.say("dan", inThread("thread_two"))) },
+			map[string]string{"waiting peer:dan": "to dan", "peer:bob": "not_participant", "peer:cat": "not_participant"},
+		},
+		{
+			"a direct room's message goes to where the party was heard", func(w *world) { w.arrive(w.mqtt, w.say("dan", inThread("thread_two"))) },
 			func(w *world) *origin { return w.http },
 			func(w *world) fields { return direct(w, fields{"to": "dan"}) },
-			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "to dan", "peer:bob": "not_participant", "peer:cat": "not_participant"}},
-		{"out of scope", func(w *world) { w.dir.links[1].scopes = []core.Scope{{Channels: []string{"other"}}} }, nil,
+			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "to dan", "peer:bob": "not_participant", "peer:cat": "not_participant"},
+		},
+		{
+			"out of scope", func(w *world) { w.dir.links[1].scopes = []core.Scope{{Channels: []string{"other"}}} }, nil,
 			func(w *world) fields { return w.say("ann") },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "out_of_scope", "peer:bob": "to bob", "peer:cat": "to cat"}},
-		{"a webhook observes what its scope selects", addWebhook, nil,
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "out_of_scope", "peer:bob": "to bob", "peer:cat": "to cat"},
+		},
+		{
+			"a webhook observes what its scope selects", addWebhook, nil,
 			func(w *world) fields { return w.say("ann", fields{"to": "bob"}) },
-			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "webhook:hook": "to bob", "peer:bob": "to bob", "peer:cat": "not_addressed"}},
-		{"a webhook sees no direct room", addWebhook, func(w *world) *origin { return w.http },
+			map[string]string{"carrier:nats": "origin", "carrier:mqtt": "located_elsewhere", "webhook:hook": "to bob", "peer:bob": "to bob", "peer:cat": "not_addressed"},
+		},
+		{
+			"a webhook sees no direct room", addWebhook, func(w *world) *origin { return w.http },
 			func(w *world) fields { return direct(w, fields{"to": "bob"}) },
-			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "located_elsewhere", "webhook:hook": "not_participant", "peer:bob": "to bob", "peer:cat": "not_participant"}},
+			map[string]string{"carrier:nats": "located_elsewhere", "carrier:mqtt": "located_elsewhere", "webhook:hook": "not_participant", "peer:bob": "to bob", "peer:cat": "not_participant"},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -67,7 +67,8 @@ func TestListsKeepToTheChannelsOfTheCarrier(t *testing.T) {
 	h.take(h.a.Native(h.say()))
 	for _, at := range []core.Attachment{
 		{WorkspaceID: "ws", Channel: "ops", Peer: "bob"},
-		{WorkspaceID: "ws", Channel: "ops", Peer: "dan"}, {WorkspaceID: "ws", Channel: "lab", Peer: "dan"},
+		{WorkspaceID: "ws", Channel: "ops", Peer: "dan"},
+		{WorkspaceID: "ws", Channel: "lab", Peer: "dan"},
 	} {
 		if err := h.a.Attach(h.context(), at); err != nil {
 			t.Fatal(err)

@@ -227,6 +227,9 @@ func (o *ordeal) check() {
 		}
 		o.final[id] = now
 	}
+	if err := rows.Err(); err != nil {
+		o.t.Fatal(err)
+	}
 	for id := range o.final {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM task_runs WHERE id = ?", id).Scan(&n); err != nil || n != 1 {

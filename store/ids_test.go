@@ -48,8 +48,17 @@ func TestKeysTellWorkspacesFromIDs(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	seen := map[idKey]Key{}
 	for _, k := range []Key{
-		{"a", "b:c"}, {"a:b", "c"}, {"a:b:c", ""}, {"", "a:b:c"}, {"a", "b\x00c"}, {"a\x00b", "c"}, {"ab", "c"}, {"a", "bc"}, {"\x01a", "b"},
-		{string(bytes.Repeat([]byte("a"), 300)), "b"}, {string(bytes.Repeat([]byte("a"), 299)), "ab"},
+		{"a", "b:c"},
+		{"a:b", "c"},
+		{"a:b:c", ""},
+		{"", "a:b:c"},
+		{"a", "b\x00c"},
+		{"a\x00b", "c"},
+		{"ab", "c"},
+		{"a", "bc"},
+		{"\x01a", "b"},
+		{string(bytes.Repeat([]byte("a"), 300)), "b"},
+		{string(bytes.Repeat([]byte("a"), 299)), "ab"},
 	} {
 		if other, twice := seen[s.keyOf(k)]; twice {
 			t.Errorf("%q and %q have one key", k, other)

@@ -126,8 +126,10 @@ func (c Config) Validate(key string) []error {
 func (c Config) validateCredentials(p *problems) {
 	var set []string
 	for _, m := range []struct{ key, value string }{
-		{"username", c.Username}, {"token_file", c.TokenFile},
-		{"credentials_file", c.CredentialsFile}, {"nkey_file", c.NKeyFile},
+		{"username", c.Username},
+		{"token_file", c.TokenFile},
+		{"credentials_file", c.CredentialsFile},
+		{"nkey_file", c.NKeyFile},
 	} {
 		if m.value != "" {
 			set = append(set, m.key)
@@ -140,8 +142,10 @@ func (c Config) validateCredentials(p *problems) {
 		p.addf("password_file", "username and password_file belong together: set both")
 	}
 	for _, f := range []struct{ key, path string }{
-		{"password_file", c.PasswordFile}, {"token_file", c.TokenFile},
-		{"credentials_file", c.CredentialsFile}, {"nkey_file", c.NKeyFile},
+		{"password_file", c.PasswordFile},
+		{"token_file", c.TokenFile},
+		{"credentials_file", c.CredentialsFile},
+		{"nkey_file", c.NKeyFile},
 	} {
 		if f.path == "" {
 			continue

@@ -48,8 +48,12 @@ func TestShortStreamAgeBoundsTheDedupWindow(t *testing.T) {
 func TestConsumerNamesDiffer(t *testing.T) {
 	names := map[string]bool{}
 	for _, host := range []core.Host{
-		{Name: "a", InstanceID: "one"}, {Name: "b", InstanceID: "one"}, {Name: "a", InstanceID: "two"},
-		{Name: "a", InstanceID: "o.n e"}, {Name: "a.*", InstanceID: "one"}, {Name: "a_*", InstanceID: "one"},
+		{Name: "a", InstanceID: "one"},
+		{Name: "b", InstanceID: "one"},
+		{Name: "a", InstanceID: "two"},
+		{Name: "a", InstanceID: "o.n e"},
+		{Name: "a.*", InstanceID: "one"},
+		{Name: "a_*", InstanceID: "one"},
 	} {
 		name := consumerName(host)
 		if !legalName(name) || names[name] {

@@ -94,7 +94,7 @@ func exitReason(err error) string {
 	case err == nil:
 		return "exit status 0"
 	case errors.As(err, &exit):
-		return exit.ProcessState.String()
+		return exit.String()
 	default:
 		return err.Error()
 	}

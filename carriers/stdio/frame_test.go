@@ -3,6 +3,7 @@ package stdio
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"testing"
 	"testing/iotest"
@@ -19,7 +20,7 @@ func FuzzLinesAreWhatStandsBetweenLineFeeds(f *testing.F) {
 		want := bytes.Split(data, []byte{'\n'})
 		for i, text := range want {
 			got, err := r.next()
-			if last := i == len(want)-1; (err == io.EOF) != last || err != nil && err != io.EOF {
+			if last := i == len(want)-1; errors.Is(err, io.EOF) != last || err != nil && !last {
 				t.Fatalf("line %d: error %v", i, err)
 			}
 			if got.size != int64(len(text)) || !bytes.Equal(got.data, text[:min(limit, len(text))]) {

@@ -100,6 +100,13 @@ func (p *process) signal(sig syscall.Signal) {
 	_ = p.cmd.Process.Signal(sig) // It may have ended by itself just now.
 }
 
+// kill ends the agent's group at once. It gives the result of waiting for the
+// agent.
+func (p *process) kill() error {
+	p.signal(syscall.SIGKILL)
+	return <-p.exited
+}
+
 // ended is called once the agent has exited: it takes the rest of the group
 // along and lets the readers of its output come to an end.
 func (p *process) ended() {

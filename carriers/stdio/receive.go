@@ -63,7 +63,7 @@ func (r *receiver) take(ctx context.Context, l line) error {
 		return r.control(ctx, said, data)
 	case lineNoise:
 		r.agent.count(func(n *counters) { n.noise++ })
-		r.show("agent wrote a line that is no envelope", data)
+		r.show("is no envelope", data)
 	case lineBlank:
 	}
 	return nil
@@ -103,14 +103,14 @@ func (r *receiver) control(ctx context.Context, said control, data []byte) error
 	}
 	if said.ack == "" || r.agent.cfg.Ack != AckExplicit {
 		r.agent.count(func(n *counters) { n.unused++ })
-		r.show("agent wrote a control line that has no use here", data)
+		r.show("is a control line that has no use here", data)
 		return nil
 	}
 	delivery, late, known := r.input.acked(said.ack)
 	switch {
 	case !known:
 		r.agent.count(func(n *counters) { n.unused++ })
-		r.show("agent acknowledged what it was not given", data)
+		r.show("acknowledges what the agent was not given", data)
 	case late:
 		return r.ackedLate(ctx, delivery)
 	}
@@ -141,8 +141,8 @@ func (r *receiver) refused(s core.Settlement) {
 }
 
 // show logs a line that came to nothing.
-func (r *receiver) show(message string, data []byte) {
+func (r *receiver) show(why string, data []byte) {
 	if r.loud.Allow() {
-		r.agent.log.Info(message, "bytes", len(data), "line", r.agent.presentable(data))
+		r.agent.log.Info("agent wrote a line that comes to nothing", "why", "it "+why, "bytes", len(data), "line", r.agent.presentable(data))
 	}
 }

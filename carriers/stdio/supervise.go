@@ -119,12 +119,10 @@ func (a *agent) await(ctx context.Context, p *process, s *session) (why string) 
 			return exitReason(err)
 		case <-p.guard.lost:
 			// Without its guard the agent would outlive a gateway that is killed.
-			p.signal(syscall.SIGKILL)
-			_ = <-p.exited // It was killed; there is no other outcome.
+			_ = p.kill()
 			return "its guard process died"
 		case why := <-s.kill:
-			p.signal(syscall.SIGKILL)
-			_ = <-p.exited // It was killed; there is no other outcome.
+			_ = p.kill()
 			return why
 		case <-broken:
 			grace := time.NewTimer(stopGrace)
@@ -154,8 +152,7 @@ func (a *agent) terminate(p *process) error {
 	case <-grace.C:
 	}
 	a.log.Warn("agent did not end in time and is killed", "grace", stopGrace)
-	p.signal(syscall.SIGKILL)
-	return <-p.exited
+	return p.kill()
 }
 
 // sleep pauses; false when ctx ended or over was closed.

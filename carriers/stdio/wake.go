@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -254,14 +253,12 @@ func (a *agent) awaitWake(ctx context.Context, p *process) core.WakeOutcome {
 	case err := <-p.exited:
 		return exitOutcome(err)
 	case <-p.guard.lost:
-		p.signal(syscall.SIGKILL)
-		<-p.exited
+		_ = p.kill()
 		return core.WakeOutcome{State: core.WakeFailed, Detail: "its guard process died"}
 	case <-ctx.Done():
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		p.signal(syscall.SIGKILL)
-		<-p.exited
+		_ = p.kill()
 		return core.WakeOutcome{State: core.WakeDeadlineExceeded, Detail: tooLong + "; the agent was killed"}
 	}
 	_ = a.terminate(p) // How it ended says nothing of how far it came.

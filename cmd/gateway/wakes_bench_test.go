@@ -107,7 +107,8 @@ func (o *offerer) Run(ctx context.Context, in core.Intake) error {
 func (*offerer) Send(context.Context, core.Outbound, func(core.Ack, error)) {}
 func (*offerer) Links() []core.Link                                         { return nil }
 func (*offerer) Limits() core.Limits                                        { return core.Limits{InFlight: 1} }
-func (*offerer) Status() core.Status                                        { return core.Status{State: core.StateReady} }
+
+func (*offerer) Status() core.Status { return core.Status{State: core.StateReady} }
 
 func benchGateway(b *testing.B, launch stdio.LaunchMode, file string) (say func(n int) time.Time, agents *gateway.View) {
 	b.Helper()
