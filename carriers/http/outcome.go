@@ -1,8 +1,10 @@
 package http
 
 import (
+	"bytes"
 	"fmt"
 	nethttp "net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +85,21 @@ func excerpt(body []byte) string {
 		return r
 	}, strings.ToValidUTF8(string(body), " "))
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// hiddenURL stands where an answer repeated where it was asked.
+const hiddenURL = "(hidden)"
+
+// withoutTarget takes the path and the query of a webhook out of what it
+// answered: an endpoint that knows no such path repeats it, and who knows it may
+// be all that the endpoint asks for.
+func withoutTarget(body []byte, target *url.URL) []byte {
+	for _, secret := range []string{target.RequestURI(), target.EscapedPath(), target.Path, target.RawQuery} {
+		if len(secret) > 1 {
+			body = bytes.ReplaceAll(body, []byte(secret), []byte(hiddenURL))
+		}
+	}
+	return body
 }
 
 // answerDetail describes an answer that is no acknowledgement.

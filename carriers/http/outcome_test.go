@@ -77,6 +77,19 @@ func TestARefusalIsToldWithAShortExcerpt(t *testing.T) {
 	}
 }
 
+func TestARefusalDoesNotRepeatWhereTheWebhookIs(t *testing.T) {
+	h := newHook(t)
+	h.does(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		w.WriteHeader(404)
+		fmt.Fprintf(w, "cannot POST %s (%s %s) here", r.URL.RequestURI(), r.URL.Path, r.URL.RawQuery)
+	})
+	s := start(t, withHook(h.URL+"/hooks/t0p%20secret?key=t0psecret"))
+	_, err := s.send(delivery(`{}`))
+	if codeOf(err) != core.CodeRefused || err.Detail != "webhook crm answered 404: cannot POST (hidden) ((hidden) (hidden)) here" {
+		t.Errorf("detail %q", err.Detail)
+	}
+}
+
 func TestAnAnswerWithoutEndIsNotReadToItsEnd(t *testing.T) {
 	h := newHook(t)
 	ended := make(chan int, 2)

@@ -181,7 +181,7 @@ func (e *endpoint) settle(resp *nethttp.Response, body []byte) (core.Ack, error)
 	default:
 		e.circuit.failed(now, wait)
 	}
-	return core.Ack{}, &core.SendError{Code: o.code, Detail: answerDetail(e.name, resp.StatusCode, body), RetryAfter: wait}
+	return core.Ack{}, &core.SendError{Code: o.code, Detail: answerDetail(e.name, resp.StatusCode, withoutTarget(body, e.url)), RetryAfter: wait}
 }
 
 func (e *endpoint) fail(code core.SendCode, what string, cause error) *core.SendError {

@@ -202,7 +202,7 @@ func parseURL(raw string) (*url.URL, error) {
 }
 
 // RedactURL is a list of server addresses as it may be shown: without any
-// credentials.
+// credentials, and without a path, which may stand for some.
 func RedactURL(list string) string {
 	shown := strings.Split(list, ",")
 	for i, raw := range shown {
@@ -211,7 +211,7 @@ func RedactURL(list string) string {
 			shown[i] = "(unreadable address)"
 			continue
 		}
-		shown[i] = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+		shown[i] = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	}
 	return strings.Join(shown, ",")
 }

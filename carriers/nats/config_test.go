@@ -90,7 +90,7 @@ func TestURLsAreShownWithoutCredentials(t *testing.T) {
 		"nats://127.0.0.1:4222":                      "nats://127.0.0.1:4222",
 		"nats://ada:pa55word@h:1, tls://t0ken@g:2":   "nats://h:1,tls://g:2",
 		"ada:pa55word@h:4222":                        "nats://h:4222",
-		"wss://ada:pa55word@h/path?token=t0ken#frag": "wss://h/path",
+		"wss://ada:pa55word@h/path?token=t0ken#frag": "wss://h",
 		"nats://ada:pa55word@h:port":                 "(unreadable address)",
 	}
 	for list, want := range cases {

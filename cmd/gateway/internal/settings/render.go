@@ -21,8 +21,8 @@ const urlKey = "url"
 // Render gives a configuration as YAML in the order of its fields. Lists that
 // are absent, and so mean something else than empty ones, are left out, and so
 // are choices that nobody made. The
-// values of keys for which secret says so are hidden, as are the user, the
-// password and the query inside a URL.
+// values of keys for which secret says so are hidden, as are the user and the
+// password inside a URL, and what stands behind the host of an address.
 func Render(v any, secret func(key string) bool) *yaml.Node {
 	return renderer{secret}.value(reflect.ValueOf(v))
 }
@@ -162,15 +162,30 @@ func HideCredentials(text string) string {
 }
 
 // HideURL is HideCredentials for what is known to be a URL or a list of them,
-// where the scheme may be left out. What stands behind the first question mark is
-// hidden as a whole: tokens are passed there, under any name.
+// where the scheme may be left out. What stands behind the first host that has
+// anything behind it is hidden as a whole: a token may be in the query, under any
+// name, and the path of a webhook may be all that a caller has to know.
 func HideURL(text string) string {
-	text, _, asks := strings.Cut(text, "?")
-	text = bare.ReplaceAllString(HideCredentials(text), "${1}"+Hidden+"@")
-	if asks {
-		text += "?" + Hidden
+	hosts, behind := splitHosts(text)
+	hosts = bare.ReplaceAllString(HideCredentials(hosts), "${1}"+Hidden+"@")
+	if len(behind) > 1 {
+		return hosts + behind[:1] + Hidden
 	}
-	return text
+	return hosts + behind
+}
+
+// splitHosts cuts a list of addresses where the first path, query or fragment
+// begins.
+func splitHosts(text string) (hosts, behind string) {
+	const scheme = "://"
+	for i := 0; i < len(text); i++ {
+		if strings.HasPrefix(text[i:], scheme) {
+			i += len(scheme) - 1
+		} else if strings.IndexByte("/?#", text[i]) >= 0 {
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
 }
 
 // shortDuration writes 5m for 5m0s and 720h for 720h0m0s.
