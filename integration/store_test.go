@@ -64,7 +64,7 @@ func (s *strike) checkNothingTaken(t *testing.T) {
 // checkNotReady wants the trouble told.
 func checkNotReady(t *testing.T, g *gateway) {
 	t.Helper()
-	if status, body := g.get("/readyz"); status != 503 || !strings.Contains(string(body), "the store cannot write") {
+	if status, body := g.get("/readyz"); status != 503 || !strings.Contains(string(body), `"trouble":"store"`) {
 		t.Errorf("readyz gives %d %s", status, body)
 	}
 }

@@ -12,8 +12,6 @@ type carrierState struct {
 	Type    string       `json:"type"`
 	State   core.State   `json:"state"`
 	Trouble core.Trouble `json:"trouble,omitempty"`
-	// Why is told to who operates a gateway without tokens.
-	Why string `json:"why,omitempty"`
 }
 
 // getHealth says that the process answers.
@@ -22,17 +20,12 @@ func (s *server) getHealth(w nethttp.ResponseWriter, _ *request) error {
 }
 
 // getReady says whether every carrier is ready, and what kind of thing is
-// missing where not. Nobody needs a token for it, so nobody is taken for an admin:
-// where there are tokens, what is missing is told by getCarriers alone.
-func (s *server) getReady(w nethttp.ResponseWriter, r *request) error {
-	open := len(s.cfg.Tokens) == 0 && loopbackAddress(r.RemoteAddr)
+// missing where not. Anybody may ask, so the reason, which may name files and
+// machines, is left to getCarriers and the log.
+func (s *server) getReady(w nethttp.ResponseWriter, _ *request) error {
 	states, ready := []carrierState{}, true
 	for _, c := range s.backend.Fleet.Carriers() {
-		state := carrierState{Name: c.Name, Type: c.Type, State: c.State, Trouble: c.Trouble}
-		if open {
-			state.Why = c.Why
-		}
-		states = append(states, state)
+		states = append(states, carrierState{Name: c.Name, Type: c.Type, State: c.State, Trouble: c.Trouble})
 		ready = ready && c.State == core.StateReady
 	}
 	if !ready {

@@ -50,11 +50,11 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	s.mem.carriers = []core.CarrierView{{Name: "http", Type: "http", State: core.StateReady}}
 	wantStatus(t, s.get("/readyz"), 200)
 	s.mem.with(func() {
-		s.mem.carriers = append(s.mem.carriers, core.CarrierView{Name: "bus", Type: "mqtt", State: core.StateNotReady, Why: "filter a/# was refused"})
+		s.mem.carriers = append(s.mem.carriers, core.CarrierView{Name: "bus", Type: "mqtt", State: core.StateNotReady, Trouble: core.TroubleLink})
 	})
 	r := s.get("/readyz")
 	wantStatus(t, r, 503)
-	if p := r.problem(t); len(p.Carriers) != 2 || p.Carriers[1].Why != "filter a/# was refused" || p.Carriers[1].State != core.StateNotReady {
+	if p := r.problem(t); len(p.Carriers) != 2 || p.Carriers[1].Trouble != core.TroubleLink || p.Carriers[1].State != core.StateNotReady {
 		t.Errorf("problem %s", r.body)
 	}
 	wantStatus(t, s.get("/healthz"), 200)
