@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -22,9 +21,8 @@ type discovery struct {
 	gateway *Gateway
 	log     *slog.Logger
 	// peers are constant while the gateway runs.
-	peers   map[channelKey][]hostedPeer
-	queue   chan errand
-	dropped atomic.Uint64
+	peers map[channelKey][]hostedPeer
+	queue chan errand
 }
 
 type hostedPeer struct {
@@ -81,7 +79,8 @@ func (d *discovery) enqueue(e errand) {
 	select {
 	case d.queue <- e:
 	default:
-		d.log.Warn("too much discovery at once; a greet or an answer is left out", "peer", e.peer.Peer, "left_out", d.dropped.Add(1))
+		d.gateway.metrics.discoveryDropped.Inc()
+		d.log.Warn("too much discovery at once; a greet or an answer is left out", "peer", e.peer.Peer)
 	}
 }
 

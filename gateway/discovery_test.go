@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -67,6 +68,21 @@ func TestAHostedPeerGreetsAndAnswersWhois(t *testing.T) {
 		}
 	}
 	t.Fatalf("no card of bot among %+v", peers)
+}
+
+func TestDiscoveryThatDoesNotFitIsCounted(t *testing.T) {
+	h := newHouse(t)
+	h.start(func(*Gateway) {})
+	// Nobody takes out of this queue.
+	d := newDiscovery(h.Gateway)
+	for range discoveryQueue + 3 {
+		d.enqueue(errand{})
+	}
+	answer := httptest.NewRecorder()
+	h.Metrics().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	if !strings.Contains(answer.Body.String(), "\ngateway_discovery_dropped_total 3\n") {
+		t.Errorf("after 3 that do not fit the metrics are\n%s", answer.Body)
+	}
 }
 
 func TestNoClaimInACardChangesADecision(t *testing.T) {

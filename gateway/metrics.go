@@ -21,8 +21,10 @@ type metrics struct {
 	// parkedRefused counts what was parked and then refused.
 	parkedRefused *prometheus.CounterVec
 	wakes         *prometheus.CounterVec
-	groupSize     prometheus.Histogram
-	commitTime    prometheus.Histogram
+	// discoveryDropped counts greets and answers for hosted peers that were left out.
+	discoveryDropped prometheus.Counter
+	groupSize        prometheus.Histogram
+	commitTime       prometheus.Histogram
 }
 
 func newMetrics(g *Gateway) *metrics {
@@ -43,6 +45,9 @@ func newMetrics(g *Gateway) *metrics {
 		wakes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gateway_wakes_total", Help: "Wakes that came to an end, by state.",
 		}, []string{"state"}),
+		discoveryDropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gateway_discovery_dropped_total", Help: "Greets and whois answers for hosted peers that were left out because too many waited.",
+		}),
 		groupSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gateway_commit_offers", Help: "Offers that shared a commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
 		}),
@@ -50,7 +55,7 @@ func newMetrics(g *Gateway) *metrics {
 			Name: "gateway_commit_seconds", Help: "Time of a commit, waiting for a locked store included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	m.registry.MustRegister(m.offers, m.rejections, m.parkedRefused, m.deliveries, m.wakes, m.groupSize, m.commitTime,
+	m.registry.MustRegister(m.offers, m.rejections, m.parkedRefused, m.deliveries, m.wakes, m.discoveryDropped, m.groupSize, m.commitTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetCollector{g})
 	return m
 }
