@@ -110,9 +110,10 @@ func (a *agent) runOnce(ctx context.Context, in core.Intake) (why string) {
 const closedInput = "it closed its input and did not end by itself"
 
 // await waits for the end of the process, and brings it about when ctx ends, or
-// when the agent has closed its input and does not end by itself.
+// when the agent has closed its input and does not end by itself. The wake that
+// it is in it may end before, within its time.
 func (a *agent) await(ctx context.Context, p *process, s *session) (why string) {
-	broken, deaf := s.input.broken, (<-chan time.Time)(nil)
+	broken, idle, deaf := s.input.broken, (<-chan struct{})(nil), (<-chan time.Time)(nil)
 	for {
 		select {
 		case err := <-p.exited:
@@ -125,9 +126,11 @@ func (a *agent) await(ctx context.Context, p *process, s *session) (why string) 
 			_ = p.kill()
 			return why
 		case <-broken:
+			broken, idle = nil, s.afterTurn()
+		case <-idle:
 			grace := time.NewTimer(stopGrace)
 			defer grace.Stop()
-			broken, deaf = nil, grace.C
+			idle, deaf = nil, grace.C
 		case <-deaf:
 			_ = a.terminate(p) // It was ended; how says nothing more.
 			return closedInput

@@ -157,6 +157,29 @@ func TestAnAgentThatClosesItsInputAndKeepsItsGroupIsKilled(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatClosesItsInputMayEndItsWake(t *testing.T) {
+	enough := filepath.Join(t.TempDir(), "enough")
+	b := run(t, one("ada", shell("ada", `read wake; read message; exec <&-; echo '{"id":"deaf"}'
+while [ ! -e '`+enough+`' ]; do sleep 0.05; done; echo '{"carrier":{"done":"wake_7"}}'; while :; do sleep 1; done`)))
+	b.ready()
+	turn := b.wake(t.Context(), "ada", &wrote{}, messageOf("a"))
+	until(t, "its envelope is taken", func() bool { return len(b.in.ids()) == 1 })
+	s, err := b.live[0].currentSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-s.input.broken // It cannot be told.
+	deaf := time.Now()
+	until(t, "an agent without a wake would have been ended", func() bool { return time.Since(deaf) > stopGrace+stopGrace/4 })
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := over(t, turn); o.err != nil || o.outcome.State != core.WakeSucceeded {
+		t.Errorf("the wake ended as %+v", o)
+	}
+	until(t, "it is started again", func() bool { return b.agent("ada").Starts == 2 })
+}
+
 func TestAnAgentThatClosesItsInputMayEndByItself(t *testing.T) {
 	b := run(t, one("ada", shell("ada", `exec <&-; echo '{"id":"up"}'; sleep 0.3; exit 5`)))
 	until(t, "it is there", func() bool { return len(b.in.ids()) == 1 })

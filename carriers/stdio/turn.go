@@ -105,10 +105,24 @@ func (s *session) begin(t *turn) bool {
 // abandon takes back a turn of which the agent knows nothing.
 func (s *session) abandon(t *turn) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.turn == t {
+	ours := s.turn == t
+	if ours {
 		s.turn = nil
 	}
+	s.mu.Unlock()
+	if ours {
+		t.end(core.WakeOutcome{})
+	}
+}
+
+// afterTurn is closed once the wake that is running is over, or taken back.
+func (s *session) afterTurn() <-chan struct{} {
+	if t := s.current(); t != nil {
+		return t.over
+	}
+	over := make(chan struct{})
+	close(over)
+	return over
 }
 
 // current is the wake that is running, nil in between. Its lock is held by
