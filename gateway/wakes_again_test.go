@@ -159,3 +159,30 @@ func TestTheAccountsOfOldParticipationsAreForgotten(t *testing.T) {
 		t.Errorf("what counts is now %+v", used)
 	}
 }
+
+func TestAChainThroughWhatWokeNobodyCountsAnew(t *testing.T) {
+	three := 3
+	w := &ward{agents: []core.HostedAgent{liveAgent("bot", core.BoundsRequest{MaxWakeDepth: &three, CoalesceWindow: span(100 * time.Millisecond)})}, turn: succeed}
+	h := newWardHouse(t, w)
+	for i, c := range []struct {
+		id, cause string
+		depth     int
+	}{{"first", "", 0}, {"second", "first", 1}, {"third", "second", 2}, {"fourth", "third", 3}, {"fifth", "fourth", 1}} {
+		more := []string{`"to":"bot"`}
+		if c.cause != "" {
+			more = append(more, fmt.Sprintf(`"causation_id":%q`, c.cause))
+		}
+		h.take(h.a.Ingress(h.sayAs(c.id, "x", more...)))
+		found := h.inspect(c.id)
+		if c.depth == three {
+			if got := h.skips(c.id)["peer:bot"]; !reflect.DeepEqual(got, []core.Skip{core.SkipDepthExceeded}) {
+				t.Errorf("%s is skipped as %v", c.id, got)
+			}
+			continue
+		}
+		if len(found.Wakes) != 1 || found.Wakes[0].Depth != c.depth {
+			t.Errorf("%s, number %d, woke %+v, want depth %d", c.id, i, found.Wakes, c.depth)
+		}
+		h.eventually("its wake is over", func() bool { return h.inspect(c.id).Wakes[0].State == core.WakeSucceeded })
+	}
+}
