@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,44 @@ func TestTheAccountsOfOldParticipationsAreForgotten(t *testing.T) {
 	}
 	if used := h.agent("bot").Used; used.Wakes != 1 {
 		t.Errorf("what counts is now %+v", used)
+	}
+}
+
+func TestTheWakesOfAnAgentThatIsTakenOutAreEnded(t *testing.T) {
+	w := &ward{agents: []core.HostedAgent{
+		liveAgent("bot", quick()), liveAgent("talker", quick()), liveAgent("slow", core.BoundsRequest{CoalesceWindow: span(5 * time.Second)}),
+	}}
+	h := newWardHouse(t, w)
+	w.turn = func(ctx context.Context, r core.WakeRequest, say func([]byte) core.Settlement) (core.WakeOutcome, error) {
+		if r.Agent == "talker" {
+			say([]byte(strings.Replace(string(h.sayAs("answer", "x")), `"from":"ann"`, `"from":"talker"`, 1)))
+		}
+		return hang(ctx, r, say)
+	}
+	h.take(h.a.Ingress(h.sayAs("q", "x", `"to":"bot"`)))
+	h.take(h.a.Ingress(h.sayAs("waits", "x", `"to":"bot"`)))
+	h.take(h.a.Ingress(h.sayAs("t", "x", `"to":"talker"`)))
+	h.eventually("both are given their wakes, and one has answered", func() bool {
+		_, err := h.View("a").Inspect(t.Context(), "ws", "answer")
+		return err == nil && h.deliveryState("q", "peer:bot") == core.DeliveryAcked
+	})
+	h.freeze() // The window of the next is open to the end.
+	h.take(h.a.Ingress(h.sayAs("queued", "x", `"to":"slow"`)))
+	h.stop()
+	h.hostAgents(&ward{turn: succeed})
+	for id, want := range map[string]core.WakeState{"q": core.WakeFailed, "t": core.WakeFailed, "queued": core.WakeCanceled} {
+		if got := h.inspect(id).Wakes; len(got) != 1 || got[0].State != want {
+			t.Errorf("the wake of %s is %+v, want %s", id, got, want)
+		}
+	}
+	if got := h.inspect("waits").Wakes; len(got) != 0 {
+		t.Errorf("what was to be weighed once more woke %+v", got)
+	}
+	h.stop()
+	back := &ward{agents: w.agents, turn: succeed}
+	h.hostAgents(back)
+	if used := h.agent("slow").Used.Wakes; used != 0 || h.agent("bot").Used.Wakes != 1 || len(back.given()) != 0 {
+		t.Errorf("the agents are back with %d and %d wakes used, and woken with %+v", used, h.agent("bot").Used.Wakes, back.given())
 	}
 }
 
