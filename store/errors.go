@@ -19,6 +19,10 @@ var ErrLocked = errors.New("the data directory is in use")
 // ErrNewerSchema says that the database was written by a later version.
 var ErrNewerSchema = errors.New("the database has a newer schema")
 
+// ErrOtherSchema says that the database is none of this version and of no later
+// one: something else wrote it, or a build between two versions.
+var ErrOtherSchema = errors.New("the database has another schema")
+
 // Passing reports whether the failure can pass without anybody changing the
 // request: the database is locked, the disk is full or failing, a wait ended.
 // What was attempted then was not written, and may be written by trying again.

@@ -110,6 +110,9 @@ func (s *Store) open(ctx context.Context, p pragmas, now time.Time) error {
 		return err
 	}
 	s.statements = newStatements(s.writer.DB)
+	if err := recognize(ctx, s.writer); err != nil {
+		return err
+	}
 	if err := p.verify(ctx, s.writer); err != nil {
 		return err
 	}

@@ -137,12 +137,51 @@ func TestADatabaseOfALaterVersionIsRefused(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Options{Dir: dir}); !errors.Is(err, ErrNewerSchema) || !strings.Contains(err.Error(), "99990101000000") {
+	_, err := Open(t.Context(), Options{Dir: dir})
+	if !errors.Is(err, ErrNewerSchema) || !strings.Contains(err.Error(), "99990101000000, and this version knows those up to 20261201000000; start") {
 		t.Fatalf("open: %v", err)
 	}
 	// It let go of the directory.
 	if _, err := Open(t.Context(), Options{Dir: dir}); errors.Is(err, ErrLocked) {
 		t.Fatal(err)
+	}
+}
+
+func TestADatabaseOfAnotherSchemaIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ change, says string }{
+		"a column is missing":     {"ALTER TABLE gateway DROP COLUMN merged_key", "its table gateway has the columns (created_at INTEGER, "},
+		"a column is of no use":   {"ALTER TABLE works ADD COLUMN colour TEXT NOT NULL DEFAULT ''", "its table works has the columns (colour TEXT, "},
+		"a table is missing":      {"DROP TABLE wake_handed", "its table wake_handed has the columns (), and this version knows (run_id INTEGER, seq INTEGER); start"},
+		"it has not had them all": {"DELETE FROM bun_migrations WHERE name > '202603'; DROP TABLE wake_handed; ALTER TABLE works DROP COLUMN target", "after migration 20260201000000 its table works has"},
+		"something else wrote it": {"DROP TABLE bun_migrations", "no gateway wrote it; start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openStore(t, dir)
+			if _, err := s.writer.ExecContext(t.Context(), c.change); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(t.Context(), Options{Dir: dir})
+			if !errors.Is(err, ErrOtherSchema) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "SQL logic") {
+				t.Errorf("open: %v", err)
+			}
+			if _, same := Open(t.Context(), Options{Dir: dir}); same == nil || same.Error() != err.Error() {
+				t.Errorf("the first attempt changed it: %v", same)
+			}
+		})
+	}
+}
+
+func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, databaseFile), bytes.Repeat([]byte("words "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Dir: dir}); !errors.Is(err, ErrOtherSchema) || !strings.Contains(err.Error(), "no SQLite database; start") {
+		t.Errorf("open: %v", err)
 	}
 }
 
