@@ -62,7 +62,7 @@ func New(cfg Config, host core.Host, opts ...Option) (*Carrier, error) {
 	}
 	d, login, err := c.endpoint()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("carriers.%s: %w", host.Name, err)
 	}
 	name := cfg.ClientIDPrefix + "-" + host.InstanceID + "-" + host.Name
 	c.publisher = &publisher{
@@ -78,8 +78,10 @@ func New(cfg Config, host core.Host, opts ...Option) (*Carrier, error) {
 			c.maxPayload = room
 		}
 		c.publisher.link.id.clientID = c.broker.publisherID(name)
-		c.route, err = c.broker.reserve(cfg.TopicPrefix)
-		return c, err
+		if c.route, err = c.broker.reserve(cfg.TopicPrefix); err != nil {
+			return nil, fmt.Errorf("carriers.%s.topic_prefix: %w", host.Name, err)
+		}
+		return c, nil
 	}
 	c.subscriber = &subscriber{
 		link:        c.link("receiving", identity{clientID: name + "-in", keepalive: cfg.Keepalive, login: login}, &c.receiving),

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/compozy-gateway/gateway/carriers/http"
 	"github.com/compozy-gateway/gateway/carriers/mqtt"
 	"github.com/compozy-gateway/gateway/carriers/nats"
@@ -27,7 +25,8 @@ func carrierTypes() map[string]carrierType {
 type carrierType struct {
 	defaults func() any
 	validate func(config any, key string) []error
-	build    func(s *site, name string, config any) (core.Carrier, error)
+	// build's error names its key.
+	build func(s *site, name string, config any) (core.Carrier, error)
 }
 
 // carrierConfig is a carrier's Config, which says what is wrong with itself.
@@ -40,7 +39,7 @@ func newType[C carrierConfig, K core.Carrier](defaults func() C, build func(*sit
 		build: func(s *site, name string, config any) (core.Carrier, error) {
 			c, err := build(s, *config.(*C), s.gateway.Host(name))
 			if err != nil {
-				return nil, fmt.Errorf("carriers.%s: %w", name, err)
+				return nil, err
 			}
 			return c, nil
 		},
