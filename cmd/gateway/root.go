@@ -139,6 +139,7 @@ wrong usage or configuration.`,
 		}
 		help(cmd, args)
 	})
+	root.SetHelpCommand(helpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", "", "configuration `FILE` (YAML); without one the defaults run")
 	flags.StringVar(&p.dataDir, "data-dir", "", "`DIR` of the database, in place of data_dir")
@@ -165,6 +166,27 @@ func group(cmd *cobra.Command) *cobra.Command {
 		return unknownCommand(cmd, args[0])
 	}
 	return cmd
+}
+
+// helpCommand is wrong usage, as anywhere else, with a name that no command has.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about any command",
+		Example: "  gateway help serve\n  gateway help agents renew",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			named, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return &usageError{err}
+			}
+			if len(rest) > 0 {
+				return unknownCommand(named, rest[0])
+			}
+			named.InitDefaultHelpFlag() // So that it is shown.
+			named.InitDefaultVersionFlag()
+			return named.Help()
+		},
+	}
 }
 
 func unknownCommand(parent *cobra.Command, name string) error {
