@@ -9,6 +9,7 @@ import (
 
 	"github.com/compozy-gateway/gateway/cmd/gateway/internal/client"
 	"github.com/compozy-gateway/gateway/core"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -110,6 +111,10 @@ func reasonOf(p *client.Problem) core.Reason {
 func (s *Server) describeErrors(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
+		var coded *jsonrpc.Error
+		if err != nil && !errors.As(err, &coded) {
+			return result, wireError(explain(err))
+		}
 		call, ok := result.(*mcp.CallToolResult)
 		if err != nil || !ok || call == nil || call.GetError() == nil {
 			return result, err

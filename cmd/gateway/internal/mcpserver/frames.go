@@ -131,7 +131,26 @@ func (a *answers) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.calls.went(p)
-	return a.out.Write(p)
+	if _, err := a.out.Write(coded(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// coded gives the errors of the library that have none the code of a request
+// which may not be made: that of a call before the host has said initialize.
+func coded(frame []byte) []byte {
+	said, err := jsonrpc.DecodeMessage(frame)
+	answer, ok := said.(*jsonrpc.Response)
+	var no *jsonrpc.Error
+	if err != nil || !ok || !errors.As(answer.Error, &no) || no.Code != 0 {
+		return frame
+	}
+	no.Code = invalidRequest
+	if again, err := jsonrpc.EncodeMessage(answer); err == nil {
+		return append(again, '\n')
+	}
+	return frame
 }
 
 // Close leaves the writer open, which belongs to the caller.

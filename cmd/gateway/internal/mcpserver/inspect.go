@@ -61,35 +61,30 @@ func (s *Server) inspect(ctx context.Context, in inspectArguments) (inspection, 
 	out := inspection{
 		Notice: notice, Message: show(found.Envelope, inspectedBytes), CommittedAt: found.CommittedAt,
 		Carrier: found.Carrier, Arrival: found.Arrival, Parked: found.Parked,
-		Receipts: []receipt{}, Wakes: []wake{},
 	}
-	out.Skips = firstOf(found.Skips, &out.More)
-	out.Decisions = firstOf(found.Decisions, &out.More)
-	out.Deliveries = firstOf(found.Deliveries, &out.More)
 	if found.Seq != nil {
 		out.Message.Seq = *found.Seq
 	}
-	for _, r := range firstOf(found.Receipts, &out.More) {
-		shown := receipt{Seq: r.Seq, ID: r.ID, From: r.From, Status: r.Status, ReasonCode: r.ReasonCode}
-		shown.Detail, _ = cut(r.Detail, detailBytes)
-		out.Receipts = append(out.Receipts, shown)
-	}
-	for _, k := range firstOf(found.Wakes, &out.More) {
-		shown := wake{
-			ID: k.ID, Recipient: k.Recipient, State: k.State, Depth: k.Depth, Messages: k.Messages, Attempts: k.Attempts,
-			Usage: k.Usage, StartedAt: k.StartedAt, EndedAt: k.EndedAt,
-		}
-		shown.Detail, _ = cut(k.Detail, detailBytes)
-		out.Wakes = append(out.Wakes, shown)
-	}
+	left := room(pageBytes)
+	out.Wakes = fit(&left, found.Wakes, &out.More, showWake)
+	out.Skips = fit(&left, found.Skips, &out.More, same)
+	out.Receipts = fit(&left, found.Receipts, &out.More, showReceipt)
+	out.Deliveries = fit(&left, found.Deliveries, &out.More, same)
+	out.Decisions = fit(&left, found.Decisions, &out.More, same)
 	return out, nil
 }
 
-// firstOf gives as many entries as any list may have, and notes when there are
-// more.
-func firstOf[T any](items []T, more *bool) []T {
-	if len(items) > maxList {
-		items, *more = items[:maxList], true
+func showReceipt(r core.ReceiptView) receipt {
+	shown := receipt{Seq: r.Seq, ID: r.ID, From: r.From, Status: r.Status, ReasonCode: r.ReasonCode}
+	shown.Detail, _ = cut(r.Detail, detailBytes)
+	return shown
+}
+
+func showWake(k core.WakeView) wake {
+	shown := wake{
+		ID: k.ID, Recipient: k.Recipient, State: k.State, Depth: k.Depth, Messages: k.Messages, Attempts: k.Attempts,
+		Usage: k.Usage, StartedAt: k.StartedAt, EndedAt: k.EndedAt,
 	}
-	return list(items)
+	shown.Detail, _ = cut(k.Detail, detailBytes)
+	return shown
 }

@@ -14,8 +14,8 @@ const (
 	shownBytes = 16 << 10
 	// inspectedBytes bounds the content where one message is looked at.
 	inspectedBytes = 256 << 10
-	// pageBytes bounds the content of all messages of one answer. One message is
-	// always given.
+	// pageBytes bounds what one answer holds of messages, or of anything else in
+	// lists. One message is always given.
 	pageBytes = 128 << 10
 )
 
@@ -80,8 +80,14 @@ func show(raw []byte, limit int) message {
 	return m
 }
 
-// size is how much the content takes of an answer.
-func (m *message) size() int { return len(m.Text) + len(m.Body) }
+// size is how much of an answer is taken by what may be long.
+func (m *message) size() int {
+	size := len(m.Text) + len(m.Body) + len(m.ReplyTo) + len(m.CausationID) + len(m.TraceID)
+	for _, peer := range m.Mentions {
+		size += len(peer)
+	}
+	return size
+}
 
 // holdsTextAlone reports whether the body of a say has nothing but its text.
 func holdsTextAlone(body []byte) bool {

@@ -57,11 +57,23 @@ func (s *Server) parseThreadURI(uri string) (threadArguments, bool) {
 		parts[0] != s.Seat.Workspace || parts[1] != s.Seat.Channel || !core.ValidThreadID(parts[3]) {
 		return threadArguments{}, false
 	}
-	in := threadArguments{ThreadID: parts[3]}
-	if raw := u.Query().Get("after"); raw != "" {
-		in.After, err = strconv.ParseInt(raw, 10, 64)
+	after, ok := parsePosition(u)
+	return threadArguments{ThreadID: parts[3], After: after}, ok
+}
+
+// parsePosition reads what may stand behind the path: after, once, or nothing.
+// Anything else would promise what is not done.
+func parsePosition(u *url.URL) (after int64, ok bool) {
+	query, err := url.ParseQuery(u.RawQuery)
+	given := query["after"]
+	delete(query, "after")
+	if err != nil || len(query) > 0 || len(given) > 1 || u.Fragment != "" {
+		return 0, false
 	}
-	return in, err == nil && in.After >= 0
+	if len(given) == 1 && given[0] != "" {
+		after, err = strconv.ParseInt(given[0], 10, 64)
+	}
+	return after, err == nil && after >= 0
 }
 
 func (s *Server) readThreadResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {

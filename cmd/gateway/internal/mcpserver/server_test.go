@@ -80,6 +80,11 @@ func TestThreadsOfAnyWorkspaceAreResources(t *testing.T) {
 				t.Fatalf("got %+v, %v", listed, err)
 			}
 			uri := listed.Resources[0].URI
+			for _, suffix := range []string{"?peer=bob", "?after=3&peer=bob", "?after=3&after=4", "?after=-1", "?after=x", "?after=%", "#3"} {
+				if read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri + suffix}); err == nil {
+					t.Errorf("%s gives %+v", uri+suffix, read)
+				}
+			}
 			for suffix, want := range map[string]string{"": "after 0", "?after=3": "after 3"} {
 				read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri + suffix})
 				if err != nil || !strings.Contains(read.Contents[0].Text, want) {
@@ -163,14 +168,15 @@ func TestALineThatIsNoFrameIsAnsweredAndTheNextServed(t *testing.T) {
 	s := against(t, client.Seat{Workspace: "demo", Channel: "general", Peer: "bob"}, func(http.ResponseWriter, *http.Request) {})
 	ping := func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
 	for name, c := range map[string]struct{ line, answer string }{
-		"no JSON":       {"hello", `"id":null,"error":{"code":-32700`},
-		"half a frame":  {`{"jsonrpc":"2.0","id":7,"method":"pi`, `"id":null,"error":{"code":-32700`},
-		"invalid UTF-8": {"\xff\xfe", `"id":null,"error":{"code":-32700`},
-		"no message":    {`{"id":7}`, `"id":7,"error":{"code":-32600`},
-		"a number":      {`5`, `"id":null,"error":{"code":-32600`},
-		"a batch":       {`[` + ping(7) + `]`, `"id":null,"error":{"code":-32600`},
-		"too long":      {`"` + strings.Repeat("x", maxFrame) + `"`, `"id":null,"error":{"code":-32700`},
-		"nothing":       {" \r", ""},
+		"no JSON":                  {"hello", `"id":null,"error":{"code":-32700`},
+		"half a frame":             {`{"jsonrpc":"2.0","id":7,"method":"pi`, `"id":null,"error":{"code":-32700`},
+		"invalid UTF-8":            {"\xff\xfe", `"id":null,"error":{"code":-32700`},
+		"no message":               {`{"id":7}`, `"id":7,"error":{"code":-32600`},
+		"a number":                 {`5`, `"id":null,"error":{"code":-32600`},
+		"a batch":                  {`[` + ping(7) + `]`, `"id":null,"error":{"code":-32600`},
+		"too long":                 {`"` + strings.Repeat("x", maxFrame) + `"`, `"id":null,"error":{"code":-32700`},
+		"nothing":                  {" \r", ""},
+		"a call before initialize": {`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, `"id":7,"error":{"code":-32600`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fromHost, toServer := io.Pipe()
