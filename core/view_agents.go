@@ -63,6 +63,13 @@ type WakeView struct {
 	Charged BudgetView `json:"charged"`
 	// Reported is what the agent said that it used, null where it said nothing.
 	Reported *Usage `json:"reported"`
+
+	// The rest is for those who judge who may see Root and Detail: the channel of
+	// the root's message, empty where that is not known (any more), and the peers of
+	// each direct room that the wake had to do with.
+	WorkspaceID string      `json:"-"`
+	RootChannel string      `json:"-"`
+	Rooms       [][2]string `json:"-"`
 }
 
 // WakePart is what a message is to a wake.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -168,7 +167,7 @@ func TestTheWakesOfAnAgentThatIsTakenOutAreEnded(t *testing.T) {
 	h := newWardHouse(t, w)
 	w.turn = func(ctx context.Context, r core.WakeRequest, say func([]byte) core.Settlement) (core.WakeOutcome, error) {
 		if r.Agent == "talker" {
-			say([]byte(strings.Replace(string(h.sayAs("answer", "x")), `"from":"ann"`, `"from":"talker"`, 1)))
+			say(from("talker", h.sayAs("answer", "x")))
 		}
 		return hang(ctx, r, say)
 	}

@@ -35,7 +35,7 @@ func (s *Store) Inspect(ctx context.Context, workspace, id string) (*core.Inspec
 	if err != nil {
 		return nil, notFound("inspect a message", err)
 	}
-	return found, nil
+	return found, s.findReach(ctx, found.Wakes)
 }
 
 func inspectParked(ctx context.Context, db bun.IDB, key idKey) (*core.Inspection, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
-const wakeViewColumns = "r.id, rc.peer, r.state, r.root, r.depth, r.attempts, r.created_at, r.started_at, r.ended_at," +
+const wakeViewColumns = "r.id, rc.peer, rc.workspace, r.state, r.root, r.depth, r.attempts, r.created_at, r.started_at, r.ended_at," +
 	" COALESCE(r.detail, ''), (SELECT COUNT(*) FROM wake_sources s WHERE s.run_id = r.id)," +
 	" (SELECT COUNT(*) FROM wake_handed h WHERE h.run_id = r.id), " + countedWake + ", l.usage, l.wall, l.input, l.output," +
 	" l.reported_input, l.reported_output FROM task_runs r JOIN wake_ledger l ON l.run_id = r.id JOIN recipients rc ON rc.id = r.recipient_id"
@@ -25,7 +25,7 @@ func scanWakeView(rows *sql.Rows) (core.WakeView, error) {
 	var id, state, created, started, ended, usage, wall int64
 	var peer string
 	var in, out sql.NullInt64
-	if err := rows.Scan(&id, &peer, &state, &v.Root, &v.Depth, &v.Attempts, &created, &started, &ended, &v.Detail, &v.Messages,
+	if err := rows.Scan(&id, &peer, &v.WorkspaceID, &state, &v.Root, &v.Depth, &v.Attempts, &created, &started, &ended, &v.Detail, &v.Messages,
 		&v.HandedOver, &v.Charged.Wakes, &usage, &wall, &v.Charged.InputTokens, &v.Charged.OutputTokens, &in, &out); err != nil {
 		return v, err
 	}
@@ -77,7 +77,7 @@ func (s *Store) AgentState(ctx context.Context, k OwnerKey, limit int) (used Bud
 		return used, nil, 0, fmt.Errorf("read the state of an agent: %w", err)
 	}
 	used.Wall = time.Duration(wall) * time.Millisecond
-	return used, wakes, unread, nil
+	return used, wakes, unread, s.findReach(ctx, wakes)
 }
 
 // inspectWakes fills in what the message meant for agents.

@@ -42,8 +42,8 @@ func (s *server) postRenew(w nethttp.ResponseWriter, r *request) error {
 	return newProblem(nethttp.StatusNotFound, "no agent has that name here")
 }
 
-// reachableAgents lists the agents of the caller's workspaces. Their wakes name
-// messages of direct rooms too, so only an admin may see them.
+// reachableAgents lists the agents of the caller's workspaces and channels, for
+// operators alone.
 func (s *server) reachableAgents(r *request) ([]core.AgentView, error) {
 	if err := r.mustOperate("agents"); err != nil {
 		return nil, err
@@ -59,10 +59,13 @@ func (s *server) reachableAgents(r *request) ([]core.AgentView, error) {
 	}
 	visible := make([]core.AgentView, 0, len(all))
 	for _, a := range all {
-		if p := a.ResolvedNetworkParticipation; r.caller.scope.Workspaces == nil ||
-			(p != nil && p.WorkspaceID != "" && r.caller.mayUse(p.WorkspaceID, "") == nil) {
-			visible = append(visible, a)
+		p, scope := a.ResolvedNetworkParticipation, r.caller.scope
+		if (scope.Workspaces != nil || scope.Channels != nil) &&
+			(p == nil || p.WorkspaceID == "" || !r.caller.seesChannel(p.WorkspaceID, p.ChannelID)) {
+			continue
 		}
+		a.Wakes = r.caller.wakes("", a.Wakes, "")
+		visible = append(visible, a)
 	}
 	return visible, nil
 }

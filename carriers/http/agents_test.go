@@ -14,9 +14,11 @@ type hostedAgents struct{}
 
 func (hostedAgents) Agents(context.Context) ([]core.AgentView, error) {
 	live := core.LiveParticipation(testWS, testCh, core.Bounds{MaxWakes: 8})
-	wake := core.WakeView{ID: "wake_1", Recipient: "peer:echo", State: core.WakeSucceeded, Root: "m1", Usage: core.UsageUnavailable}
+	wake := core.WakeView{ID: "wake_1", Recipient: "peer:echo", State: core.WakeSucceeded, Root: "m1", Usage: core.UsageUnavailable, WorkspaceID: testWS, RootChannel: testCh}
+	room := wake
+	room.Root, room.Detail, room.Rooms = "from-a-room", "said in a room", [][2]string{{"ada", "echo"}}
 	return []core.AgentView{
-		{Name: "echo", Carrier: "agents", Peer: "echo", ResolvedNetworkParticipation: &live, Wakes: []core.WakeView{wake}},
+		{Name: "echo", Carrier: "agents", Peer: "echo", ResolvedNetworkParticipation: &live, Wakes: []core.WakeView{wake, room}},
 		{Name: "shut", Carrier: "agents", Peer: "shut", ResolvedNetworkParticipation: &live, Wakes: []core.WakeView{}},
 	}, nil
 }
@@ -55,13 +57,56 @@ func TestAgentsAreForAdmins(t *testing.T) {
 	}
 }
 
-func TestOnlyAnOperatorSeesWhereAWakeCameFrom(t *testing.T) {
-	wakes := []core.WakeView{{ID: "wake_1", Root: "m1"}, {ID: "wake_2", Root: "a-room's", Detail: "the agent: words"}}
+func TestWhereAWakeCameFromIsForWhoMayReadIt(t *testing.T) {
+	thread := core.WakeView{ID: "wake_1", Root: "m1", Detail: "words", WorkspaceID: testWS, RootChannel: testCh}
+	room := thread
+	room.Rooms = [][2]string{{"ada", "bot"}}
+	unknown := thread
+	unknown.RootChannel = ""
+	elsewhere := thread
+	elsewhere.RootChannel = "secret"
+	admin := &caller{operator: true, admin: true, scope: core.Scope{Channels: []string{testCh}}}
 	operator, other := &caller{operator: true}, &caller{}
-	if got := operator.wakes(wakes, "m1"); got[1].Root != "a-room's" || got[1].Detail == "" {
-		t.Errorf("an operator sees %+v", got)
+	for name, c := range map[string]struct {
+		who   *caller
+		peer  string
+		wake  core.WakeView
+		reads bool
+	}{
+		"an admin, of a thread":             {admin, "", thread, true},
+		"an admin, of a room":               {admin, "", room, true},
+		"an admin, of what is not known":    {admin, "", unknown, true},
+		"an admin, of another channel":      {admin, "", elsewhere, false},
+		"an operator, of a thread":          {operator, "", thread, true},
+		"an operator, of a room":            {operator, "", room, false},
+		"an operator as a party, of a room": {operator, "ada", room, true},
+		"an operator as another, of a room": {operator, "eve", room, false},
+		"an operator, of what is not known": {operator, "ada", unknown, false},
+		"another token, of a thread":        {other, "ada", thread, false},
+	} {
+		got := c.who.wakes(c.peer, []core.WakeView{c.wake}, "")[0]
+		if (got.Root != "") != c.reads || (got.Detail != "") != c.reads {
+			t.Errorf("%s: root %q, detail %q", name, got.Root, got.Detail)
+		}
+		if got := c.who.wakes(c.peer, []core.WakeView{c.wake}, "m1")[0]; got.Root != "m1" {
+			t.Errorf("%s: of the message itself the root is %q", name, got.Root)
+		}
 	}
-	if got := other.wakes(wakes, "m1"); got[0].Root != "m1" || got[1].Root != "" || got[1].Detail != "" {
-		t.Errorf("somebody else sees %+v", got)
+}
+
+func TestTheListOfAgentsKeepsDirectRooms(t *testing.T) {
+	open, s := start(t), tokenSite(t)
+	for name, c := range map[string]struct {
+		answer reply
+		told   bool
+	}{
+		"an admin":                     {s.get("/v0/agents", as("admin")...), true},
+		"this machine, without tokens": {open.get("/v0/agents"), false},
+	} {
+		wantStatus(t, c.answer, 200)
+		body := string(c.answer.body)
+		if strings.Contains(body, "from-a-room") != c.told || strings.Contains(body, "said in a room") != c.told || !strings.Contains(body, `"root":"m1"`) {
+			t.Errorf("%s gets %s", name, body)
+		}
 	}
 }

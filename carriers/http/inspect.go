@@ -2,6 +2,7 @@ package http
 
 import (
 	nethttp "net/http"
+	"slices"
 	"time"
 
 	"github.com/compozy-gateway/gateway/core"
@@ -51,7 +52,7 @@ func (s *server) getMessage(w nethttp.ResponseWriter, r *request) error {
 	}
 	head := encode(inspectionHead{m.Seq, m.CommittedAt.UTC(), m.Carrier, m.Arrival, m.Parked})
 	tail := encode(inspectionTail{
-		list(m.Decisions), r.caller.deliveries(m.Deliveries), r.caller.receipts(ws, m.Receipts), r.caller.wakes(m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
+		list(m.Decisions), r.caller.deliveries(m.Deliveries), r.caller.receipts(ws, m.Receipts), r.caller.wakes(peer, m.Wakes, r.PathValue("id")), list(m.Skips), participations(m.Participations),
 	})
 	body := make([]byte, 0, len(head)+len(m.Envelope)+len(tail)+16)
 	body = append(body, head[:len(head)-len("}\n")]...)
@@ -88,12 +89,14 @@ func (c *caller) deliveries(all []core.Delivery) []core.Delivery {
 	return seen
 }
 
-// wakes is what the caller may see of the wakes of a message. A wake may have
-// had to do with direct rooms too: what leads there is an operator's.
-func (c *caller) wakes(all []core.WakeView, id string) []core.WakeView {
+// wakes is what the caller, who reads as peer, may see of wakes: of those that
+// the message of this id had to do with, or of an agent's where there is no id.
+// Where a wake came from and how it ended tell of the conversations in it, and
+// are for operators who may read them all.
+func (c *caller) wakes(peer string, all []core.WakeView, id string) []core.WakeView {
 	seen := make([]core.WakeView, 0, len(all))
 	for _, w := range all {
-		if !c.operator {
+		if !c.readsWake(peer, w) {
 			w.Detail = ""
 			if w.Root != id {
 				w.Root = ""
@@ -102,6 +105,19 @@ func (c *caller) wakes(all []core.WakeView, id string) []core.WakeView {
 		seen = append(seen, w)
 	}
 	return seen
+}
+
+func (c *caller) readsWake(peer string, w core.WakeView) bool {
+	if !c.operator || (w.RootChannel != "" && !c.seesChannel(w.WorkspaceID, w.RootChannel)) {
+		return false
+	}
+	if c.admin {
+		return true
+	}
+	// A root that is not known may have been in a direct room.
+	return w.RootChannel != "" && !slices.ContainsFunc(w.Rooms, func(parties [2]string) bool {
+		return parties == [2]string{} || !c.mayReadRoom(peer, parties)
+	})
 }
 
 // participations makes sure that none are written as an empty object.
