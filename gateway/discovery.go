@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/compozy-gateway/gateway/core"
 )
@@ -23,6 +26,8 @@ type discovery struct {
 	// peers are constant while the gateway runs.
 	peers map[channelKey][]hostedPeer
 	queue chan errand
+	// loud keeps a flood of requests out of the log.
+	loud rate.Sometimes
 }
 
 type hostedPeer struct {
@@ -38,7 +43,10 @@ type errand struct {
 }
 
 func newDiscovery(g *Gateway) *discovery {
-	return &discovery{gateway: g, log: g.log, peers: map[channelKey][]hostedPeer{}, queue: make(chan errand, discoveryQueue)}
+	return &discovery{
+		gateway: g, log: g.log, peers: map[channelKey][]hostedPeer{}, queue: make(chan errand, discoveryQueue),
+		loud: rate.Sometimes{Interval: time.Minute},
+	}
 }
 
 // add takes in the cards of a carrier.
@@ -80,7 +88,9 @@ func (d *discovery) enqueue(e errand) {
 	case d.queue <- e:
 	default:
 		d.gateway.metrics.discoveryDropped.Inc()
-		d.log.Warn("too much discovery at once; a greet or an answer is left out", "peer", e.peer.Peer)
+		d.loud.Do(func() {
+			d.log.Warn("too much discovery at once; greets and answers are left out, and counted in gateway_discovery_dropped_total", "peer", e.peer.Peer)
+		})
 	}
 }
 

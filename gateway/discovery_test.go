@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http/httptest"
 	"strings"
@@ -75,6 +77,8 @@ func TestDiscoveryThatDoesNotFitIsCounted(t *testing.T) {
 	h.start(func(*Gateway) {})
 	// Nobody takes out of this queue.
 	d := newDiscovery(h.Gateway)
+	var said bytes.Buffer
+	d.log = slog.New(slog.NewTextHandler(&said, nil))
 	for range discoveryQueue + 3 {
 		d.enqueue(errand{})
 	}
@@ -82,6 +86,9 @@ func TestDiscoveryThatDoesNotFitIsCounted(t *testing.T) {
 	h.Metrics().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	if !strings.Contains(answer.Body.String(), "\ngateway_discovery_dropped_total 3\n") {
 		t.Errorf("after 3 that do not fit the metrics are\n%s", answer.Body)
+	}
+	if n := strings.Count(said.String(), "too much discovery"); n != 1 {
+		t.Errorf("a flood is logged %d times", n)
 	}
 }
 
