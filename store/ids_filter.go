@@ -15,10 +15,10 @@ const (
 	filterParts  = 1 << 12
 	filterHashes = 4
 	// A part is made again when it has less than sparseBits for each id: then a
-	// twentieth of the new ids is looked up in vain. It then gets between
+	// fortieth of the new ids is looked up in vain. It then gets between
 	// denseBits and twice that, by chance, so that the parts take turns.
-	sparseBits = 6
-	denseBits  = 12
+	sparseBits = 8
+	denseBits  = 16
 	leastBytes = 32
 )
 

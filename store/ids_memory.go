@@ -16,9 +16,9 @@ const (
 	// generationSize is how many ids are merged together: the larger it is, the
 	// more of them share a page of ids. While one is merged the next is gathered,
 	// so about as many are in memory, with 24 bytes for each.
-	generationSize = 256 << 10
+	generationSize = 384 << 10
 	// partSpare is how many ids a part of a generation grows by.
-	partSpare = 24
+	partSpare = 12
 )
 
 // idMemory is what of the tables of ids is in memory: what of recent_ids is not

@@ -11,7 +11,7 @@ const (
 	mergedFor, mergedIDs = 8, 9
 	// mergePieces is how many slices a generation is merged in at most: lone
 	// messages wait for each other, because keys share pages only with company.
-	mergePieces = 2048
+	mergePieces = 3072
 	// sweptFor is how many rows of ids are looked over for each that is merged.
 	// When ids die as fast as they come, so many rows are dead for each that is
 	// not, as one is to this.

@@ -36,7 +36,7 @@ a second signal ends it at once.`,
 // use, until it is collected. In use are a few MiB that turn over thousands of
 // times a second, so that memory buys processor time (docs/design.md,
 // Performance).
-const collectAt = 150
+const collectAt = 120
 
 func (p *process) serve(ctx context.Context) error {
 	if !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
