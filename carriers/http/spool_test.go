@@ -12,6 +12,10 @@ import (
 func TestBatchOfAClientThatSendsEverythingFirstIsAnsweredWhole(t *testing.T) {
 	s := start(t, func(c *Config) { c.WriteTimeout = 2 * time.Second })
 	conn := s.dial()
+	// So many lines take long with the race detector on a busy machine.
+	if err := conn.SetDeadline(time.Now().Add(4 * patience)); err != nil {
+		t.Fatal(err)
+	}
 	if err := conn.(*net.TCPConn).SetReadBuffer(512 << 10); err != nil {
 		t.Fatal(err)
 	}
