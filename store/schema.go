@@ -63,7 +63,7 @@ func layoutAfter(ctx context.Context, had migrate.MigrationSlice) (layout, error
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	migrations := migrate.NewMigrations()
 	for _, m := range had {
 		migrations.Add(m)
