@@ -16,8 +16,9 @@ const answerTime = callTimeout + 5*time.Second
 // calls keeps the calls of one host that have no answer yet. The library drops
 // them when its input ends, so the end is held back until they are answered.
 type calls struct {
-	mu   sync.Mutex
-	open map[any]struct{}
+	mu sync.Mutex
+	// open has true for a call that the host has canceled.
+	open map[any]bool
 	// answered has room for one word that there is one call less.
 	answered chan struct{}
 	// heard ends, by over, once the host has said all.
@@ -26,12 +27,12 @@ type calls struct {
 }
 
 func newCalls() *calls {
-	c := &calls{open: map[any]struct{}{}, answered: make(chan struct{}, 1)}
+	c := &calls{open: map[any]bool{}, answered: make(chan struct{}, 1)}
 	c.heard, c.over = context.WithCancel(context.Background())
 	return c
 }
 
-// came takes note of what the host said. What it has canceled needs no answer.
+// came takes note of what the host said.
 func (c *calls) came(m jsonrpc.Message) {
 	r, ok := m.(*jsonrpc.Request)
 	if !ok {
@@ -40,7 +41,7 @@ func (c *calls) came(m jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.ID.IsValid() {
-		c.open[r.ID.Raw()] = struct{}{}
+		c.open[r.ID.Raw()] = false
 		return
 	}
 	var given struct {
@@ -49,25 +50,29 @@ func (c *calls) came(m jsonrpc.Message) {
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &given) != nil {
 		return
 	}
-	if id, err := jsonrpc.MakeID(given.RequestID); err == nil {
-		delete(c.open, id.Raw())
+	id, err := jsonrpc.MakeID(given.RequestID)
+	if _, open := c.open[id.Raw()]; err == nil && open {
+		c.open[id.Raw()] = true
 	}
 }
 
-// went takes note of a frame for the host.
-func (c *calls) went(frame []byte) {
-	m, err := jsonrpc.DecodeMessage(frame)
-	r, ok := m.(*jsonrpc.Response)
-	if err != nil || !ok {
-		return
-	}
+// went takes note that the call of id is answered.
+func (c *calls) went(id any) {
 	c.mu.Lock()
-	delete(c.open, r.ID.Raw())
+	delete(c.open, id)
 	c.mu.Unlock()
 	select {
 	case c.answered <- struct{}{}:
 	default:
 	}
+}
+
+// canceled says whether the host has canceled the call of id: it is not to be
+// answered then.
+func (c *calls) canceled(id any) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[id]
 }
 
 // end says that the host has said all, and waits for the answers that it may
@@ -88,7 +93,12 @@ func (c *calls) end(ctx context.Context) {
 func (c *calls) waiting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.open) > 0
+	for _, canceled := range c.open {
+		if !canceled {
+			return true
+		}
+	}
+	return false
 }
 
 // whileHeard is ctx until the host has said all: nothing is waited for then.

@@ -38,7 +38,6 @@ func newFrames(ctx context.Context, in io.ReadCloser, back *answers) *frames {
 }
 
 // Read gives the end of the input once what came before it is answered.
-
 func (f *frames) Read(p []byte) (int, error) {
 	for len(f.pending) == 0 {
 		line, err := f.line()
@@ -126,24 +125,33 @@ type answers struct {
 	out   io.Writer
 }
 
-// Write writes a whole frame.
+// Write writes a whole frame, unless it answers a call that was canceled.
 func (a *answers) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer a.calls.went(p)
-	if _, err := a.out.Write(coded(p)); err != nil {
+	frame := p
+	if said, err := jsonrpc.DecodeMessage(p); err == nil {
+		if answer, ok := said.(*jsonrpc.Response); ok {
+			id := answer.ID.Raw()
+			defer a.calls.went(id)
+			if a.calls.canceled(id) {
+				return len(p), nil
+			}
+			frame = coded(answer, p)
+		}
+	}
+	if _, err := a.out.Write(frame); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// coded gives the errors of the library that have none the code of a request
-// which may not be made: that of a call before the host has said initialize.
-func coded(frame []byte) []byte {
-	said, err := jsonrpc.DecodeMessage(frame)
-	answer, ok := said.(*jsonrpc.Response)
+// coded is the frame of answer. An error of the library that has no code gets
+// that of a request which may not be made: a call before the host has said
+// initialize.
+func coded(answer *jsonrpc.Response, frame []byte) []byte {
 	var no *jsonrpc.Error
-	if err != nil || !ok || !errors.As(answer.Error, &no) || no.Code != 0 {
+	if !errors.As(answer.Error, &no) || no.Code != 0 {
 		return frame
 	}
 	no.Code = invalidRequest

@@ -318,6 +318,9 @@ func TestCallsUnderWayAreAnsweredWhenTheHostHasSaidAll(t *testing.T) {
 			if err := s.Run(t.Context(), strings.NewReader(hello+c.lines), &out); err != nil {
 				t.Errorf("the server ends with %v", err)
 			}
+			if strings.Contains(c.lines, "cancelled") && strings.Contains(out.String(), `"id":7`) {
+				t.Errorf("a call that was canceled is answered: %s", out.String())
+			}
 			if !strings.Contains(out.String(), c.answer) || strings.Contains(out.String(), `"isError":true`) {
 				t.Errorf("answered %s", out.String())
 			}
