@@ -45,14 +45,15 @@ func allowedByAny(scopes []core.Scope, workspace, channel, peer string) bool {
 
 type channelKey struct{ workspace, channel string }
 
-// directory holds every recipient in memory. The committer alone changes it,
-// after a commit; others read it under the lock.
+// directory holds the recipients in memory: links, attached peers, and others
+// while something waits for them. The committer alone changes it, after a commit;
+// others read it under the lock.
 type directory struct {
 	mu       sync.RWMutex
 	byID     map[int64]*recipient
 	links    []*recipient
 	channels map[channelKey][]*recipient
-	// peers holds the rows of each peer, attached or not.
+	// peers holds the recipients of each peer, attached or not.
 	peers map[store.PeerKey][]*recipient
 	// hosted are the live agents by their recipient, dormant those that take no
 	// part, by the channel that they are configured for.
@@ -193,12 +194,29 @@ func (d *directory) pendingOf(id int64) int64 {
 }
 
 // recount replaces the counts of pending deliveries by exact ones.
-func (d *directory) recount(rows []store.RecipientRow) {
+func (d *directory) recount(counts map[int64]int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, row := range rows {
-		if r := d.byID[row.ID]; r != nil {
-			r.pending = row.Pending
+	for id, r := range d.byID {
+		r.pending = counts[id]
+	}
+}
+
+// forget drops those of the recipients that are peers which are neither attached
+// nor hosted and that nothing waits for. Their rows stay in the store, and bring
+// them back when they are needed.
+func (d *directory) forget(ids []int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		r := d.byID[id]
+		if r == nil || r.Peer == "" || r.attached || r.pending > 0 || d.hosted[id] != nil {
+			continue
+		}
+		delete(d.byID, id)
+		peer := store.PeerKey{WorkspaceID: r.WorkspaceID, Peer: r.Peer}
+		if d.peers[peer] = without(d.peers[peer], r); len(d.peers[peer]) == 0 {
+			delete(d.peers, peer)
 		}
 	}
 }

@@ -168,10 +168,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the recipients: %w", err)
 	}
+	counts := map[int64]int64{}
 	for _, row := range rows {
 		g.dir.put(row, g.scopesOf(row.Carrier))
+		counts[row.ID] = row.Pending
 	}
-	g.dir.recount(rows)
+	g.dir.recount(counts)
 	if err := g.detachForgotten(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("detach what is not hosted any more: %w", err)
 	}

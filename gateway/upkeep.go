@@ -50,11 +50,16 @@ func (g *Gateway) prune(ctx context.Context) {
 
 // expireUnclaimed ends late deliveries of recipients that no destination serves:
 // inboxes, peers that are located nowhere, carriers that are gone. It also
-// counts every queue afresh.
+// counts every queue afresh, and forgets whom nothing has waited for since the
+// last time.
 func (g *Gateway) expireUnclaimed(ctx context.Context) {
 	err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
 		now := t.committer.now()
+		var idle []int64
 		for _, r := range g.dir.snapshot() {
+			if r.pending == 0 {
+				idle = append(idle, r.id)
+			}
 			if r.pending == 0 || g.dispatcher.find(r.id) != nil {
 				continue
 			}
@@ -64,11 +69,14 @@ func (g *Gateway) expireUnclaimed(ctx context.Context) {
 			}
 			t.end(r.id, core.DeliveryExpired, "", n)
 		}
-		rows, err := t.tx.PendingCounts(ctx)
+		counts, err := t.tx.PendingCounts(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return func() { g.dir.recount(rows) }, nil
+		return func() {
+			g.dir.recount(counts)
+			g.dir.forget(idle)
+		}, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		g.log.Warn("cannot end late deliveries; will try again", "error", err)

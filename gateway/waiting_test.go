@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +84,43 @@ func TestAMovedDeliveryNoLongerFillsTheQueueItLeft(t *testing.T) {
 	if state := h.deliveryState("d3", "peer:bob"); state != core.DeliveryPending {
 		t.Fatalf("the first of an empty inbox is %s", state)
 	}
+}
+
+func TestWhomNothingWaitsForIsForgottenInMemory(t *testing.T) {
+	h := newHouse(t)
+	h.start()
+	known := func() bool {
+		return slices.ContainsFunc(h.Gateway.dir.snapshot(), func(r recipient) bool { return r.Peer == "bob" })
+	}
+	tick := func() { h.expireUnclaimed(h.context()) }
+	h.take(h.a.Native(h.direct("d1", "ops", "bob")))
+	tick()
+	tick()
+	if !known() {
+		t.Fatal("forgotten while a message waits")
+	}
+	h.take(h.b.Native(from("bob", h.say())))
+	h.eventually("it is moved", func() bool { return h.deliveryState("d1", "carrier:b") == core.DeliveryAcked })
+	tick()
+	tick()
+	if known() || len(h.Gateway.dir.peers) != 0 {
+		t.Fatalf("still known: %+v, %v", h.Gateway.dir.snapshot(), h.Gateway.dir.peers)
+	}
+	at := core.Attachment{WorkspaceID: "ws", Channel: "ops", Peer: "bob"}
+	if err := h.a.Attach(h.context(), at); err != nil {
+		t.Fatal(err)
+	}
+	tick()
+	tick()
+	h.take(h.a.Native(h.direct("d2", "ops", "bob")))
+	if state := h.deliveryState("d2", "peer:bob"); state != core.DeliveryPending {
+		t.Fatalf("what comes after is %s", state)
+	}
+	if err := h.a.Detach(h.context(), at); err != nil {
+		t.Fatal(err)
+	}
+	h.take(h.b.Native(from("bob", h.say())))
+	h.eventually("it is moved too", func() bool { return h.deliveryState("d2", "carrier:b") == core.DeliveryAcked })
 }
 
 func TestAParkedMessageDoesNotSayWhereItsSenderIsNow(t *testing.T) {

@@ -232,10 +232,28 @@ func TestAPeerKeepsItsRowWhoeverServesIt(t *testing.T) {
 	if again := ensure(t, s, waiting); again != first {
 		t.Fatalf("row %d became %d", first, again)
 	}
-	rows, err := s.Recipients(t.Context())
-	if err != nil || len(rows) != 1 || rows[0].Attached || rows[0].Carrier != "agents" {
-		t.Fatalf("after detaching: %+v, %v", rows, err)
+	listed := func() []RecipientRow {
+		t.Helper()
+		rows, err := s.Recipients(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
 	}
+	if rows := listed(); len(rows) != 0 {
+		t.Errorf("listed with nothing that waits: %+v", rows)
+	}
+	apply(t, s, &Changes{Messages: []Message{say(1, "a", "")}, Deliveries: deliverTo(1, first)})
+	if rows := listed(); len(rows) != 1 || rows[0].Attached || rows[0].Carrier != "agents" || rows[0].Pending != 1 {
+		t.Fatalf("after detaching: %+v", rows)
+	}
+	write(t, s, func(ctx context.Context, tx *Tx) error {
+		counts, err := tx.PendingCounts(ctx)
+		if len(counts) != 1 || counts[first] != 1 {
+			t.Errorf("counted %v", counts)
+		}
+		return err
+	})
 	// Links of one carrier, and the same peer elsewhere, are others.
 	for _, r := range []core.Recipient{
 		{Carrier: "http"},

@@ -10,15 +10,12 @@ import (
 	"github.com/compozy-gateway/gateway/core"
 )
 
-// Recipients lists everybody a delivery was ever for or is for, links and
-// peers, in the order of their ids, with how many deliveries wait for each.
+// Recipients lists, in the order of their ids, the links, the attached peers and
+// the peers that something waits for, with how many deliveries wait for each. A
+// peer that is none of these has a row for what was once delivered to it.
 func (s *Store) Recipients(ctx context.Context) ([]RecipientRow, error) {
-	return recipients(ctx, s.readers)
-}
-
-func recipients(ctx context.Context, db bun.IDB) ([]RecipientRow, error) {
 	var found []recipientModel
-	if err := selectRecipients(db, &found).OrderExpr("r.id").Scan(ctx); err != nil {
+	if err := selectRecipients(s.readers, &found).Where("r.peer = '' OR r.attached OR pending > 0").OrderExpr("r.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read recipients: %w", err)
 	}
 	rows := make([]RecipientRow, 0, len(found))
@@ -28,15 +25,23 @@ func recipients(ctx context.Context, db bun.IDB) ([]RecipientRow, error) {
 	return rows, nil
 }
 
-// PendingCounts is Recipients as it stands in the transaction.
-func (tx *Tx) PendingCounts(ctx context.Context) ([]RecipientRow, error) {
-	return recipients(ctx, tx.tx)
-}
-
 func selectRecipients(db bun.IDB, into *[]recipientModel) *bun.SelectQuery {
 	return db.NewSelect().Model(into).
 		Column("id", "carrier", "link", "workspace", "channel", "peer", "attached", "push").
 		ColumnExpr("(SELECT COUNT(*) FROM deliveries AS d WHERE d.recipient_id = r.id AND d.state = 0) AS pending")
+}
+
+// PendingCounts counts what waits for each recipient, as it stands in the
+// transaction; whom nothing waits for is left out.
+func (tx *Tx) PendingCounts(ctx context.Context) (map[int64]int64, error) {
+	counts := map[int64]int64{}
+	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
+		var recipient, n int64
+		err := rows.Scan(&recipient, &n)
+		counts[recipient] = n
+		return err
+	}, "SELECT recipient_id, COUNT(*) FROM deliveries WHERE state = 0 GROUP BY recipient_id")
+	return counts, err
 }
 
 // EnsureRecipient gives the recipient's row, making it if need be. A link is
