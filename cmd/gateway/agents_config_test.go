@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -98,5 +99,67 @@ func TestALineLimitBelowTheLargestEnvelopeIsToldOnce(t *testing.T) {
 		if got := command(t, "", args...); got.status != exitUsage || got.stderr != says {
 			t.Errorf("%s: got %+v", args[0], got)
 		}
+	}
+}
+
+// liveAgent is a carrier with one agent, x, whose section holds more.
+func liveAgent(peer, bounds string) string {
+	return "carriers: {s: {type: stdio, agents: {x: {command: [cat], peer_id: " + peer +
+		", workspace: w, channel: c, participation: {mode: live, bounds: {" + bounds + "}}}}}}\n"
+}
+
+func TestBoundsAndIdsOfAgentsAreCheckedBeforeTheStart(t *testing.T) {
+	const bounds = "carriers.s.agents.x.participation.bounds."
+	cases := []struct {
+		name, file string
+		says       []string
+	}{
+		{
+			"defaults that are not positive", "participation: {defaults: {max_wakes: 0, max_wake_depth: -1, max_wake_wall_time: 0s}}\n",
+			[]string{"participation.defaults.max_wakes: must be positive", "participation.defaults.max_wake_depth: must be positive", "participation.defaults.max_wake_wall_time: must be positive"},
+		},
+		{
+			"limits above the ceilings", "participation: {limits: {max_wakes: 65, max_total_wall_time: 121m, coalesce_window: 6s}}\n",
+			[]string{"participation.limits.max_wakes: 65 is above the ceiling of 64", "participation.limits.max_total_wall_time: 2h1m0s is above", "participation.limits.coalesce_window: 6s is above"},
+		},
+		{"a window below the floor", "participation: {defaults: {coalesce_window: 99ms}}\n", []string{"participation.defaults.coalesce_window: 99ms is below the floor"}},
+		{"a wake too short to do anything", liveAgent("a", "max_wake_wall_time: 1ns, max_total_wall_time: 999ms"), []string{bounds + "max_wake_wall_time: 1ns is below the floor of 1s", bounds + "max_total_wall_time: 999ms is below the floor of 1s"}},
+		{"a default above a limit", "participation: {limits: {max_wakes: 4}, defaults: {max_wakes: 5}}\n", []string{"participation.defaults.max_wakes: 5 is above the limit of 4"}},
+		{"a wake longer than all wakes", "participation: {defaults: {max_wake_wall_time: 10m, max_total_wall_time: 5m}}\n", []string{"participation.defaults.max_wake_wall_time: 10m0s is more than max_total_wall_time"}},
+		{
+			"unknown keys", "participation: {limits: {max_wakez: 4}, defalts: {max_wakes: 5}}\n",
+			[]string{"participation.limits.max_wakez: unknown key", "participation.defalts: unknown key"},
+		},
+		{"values of another type", "participation: {defaults: {max_wakes: 1.5, coalesce_window: 3}}\n", []string{"participation.defaults.max_wakes: must be a whole number", "participation.defaults.coalesce_window: must be a duration"}},
+		{"an agent's bounds that are not positive", liveAgent("a", "max_wakes: 0, max_input_tokens: -1"), []string{bounds + "max_wakes: must be positive", bounds + "max_input_tokens: must be positive"}},
+		{"an agent's bounds above the ceilings", liveAgent("a", "max_input_tokens: 1000001"), []string{bounds + "max_input_tokens: 1000001 is above the ceiling of 1000000"}},
+		{"an agent's unknown bound", liveAgent("a", "max_foo: 1"), []string{bounds + "max_foo: unknown key"}},
+		{"an agent's bounds above a limit", "participation: {limits: {max_wakes: 4}}\n" + liveAgent("a", "max_wakes: 5"), []string{bounds + "max_wakes: 5 is above the limit of 4 that participation.limits.max_wakes sets"}},
+		{"an agent's wake above the limit of all wakes", "participation: {limits: {max_total_wall_time: 1m}}\n" + liveAgent("a", "max_wake_wall_time: 2m"), []string{bounds + "max_wake_wall_time: 2m0s is more than max_total_wall_time, 1m0s"}},
+		{"the gateway's own peer id", "name: den\n" + liveAgent("gateway.den", ""), []string{"carriers.s.agents.x.peer_id: gateway.den is the peer id of the gateway itself"}},
+		{"the gateway's own peer id, of a local agent", "carriers: {s: {type: stdio, agents: {x: {command: [cat], peer_id: gateway.local}}}}\n", []string{"carriers.s.agents.x.peer_id: gateway.local is"}},
+		{"envelopes that are too large", "protocol: {max_envelope_bytes: 16777217}\n", []string{"protocol.max_envelope_bytes: is 16777217: use 4096 to 16777216"}},
+		{"envelopes that are too small", "protocol: {max_envelope_bytes: 4095}\n", []string{"protocol.max_envelope_bytes: is 4095"}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := command(t, "", "config", "check", "--config", writeFile(t, "gateway.yaml", tc.file))
+			if got.status != exitUsage {
+				t.Fatalf("status %d, %s", got.status, got.stderr)
+			}
+			lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+			if len(lines) != len(tc.says) {
+				t.Errorf("%d problems are told, want %d:\n%s", len(lines), len(tc.says), got.stderr)
+			}
+			for _, text := range tc.says {
+				if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "error: "+text) }) {
+					t.Errorf("%q is missing in:\n%s", text, got.stderr)
+				}
+			}
+		})
+	}
+	good := "participation: {limits: {max_wakes: 64}, defaults: {max_wakes: 64}}\nprotocol: {max_envelope_bytes: 16777216}\n" + liveAgent("gateway.other", "max_wakes: 64")
+	if _, err := (&loading{file: good}).load(t); err != nil {
+		t.Errorf("what is at the limits: %v", err)
 	}
 }
