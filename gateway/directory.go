@@ -202,15 +202,14 @@ func (d *directory) recount(counts map[int64]int64) {
 	}
 }
 
-// forget drops those of the recipients that are peers which are neither attached
-// nor hosted and that nothing waits for. Their rows stay in the store, and bring
-// them back when they are needed.
-func (d *directory) forget(ids []int64) {
+// forgetIdle drops the peers that are neither attached nor hosted and that
+// nothing waits for, but none of those that the present transaction had to do
+// with. Their rows stay in the store, and bring them back when they are needed.
+func (d *directory) forgetIdle(present map[int64]int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, id := range ids {
-		r := d.byID[id]
-		if r == nil || r.Peer == "" || r.attached || r.pending > 0 || d.hosted[id] != nil {
+	for id, r := range d.byID {
+		if _, busy := present[id]; busy || r.Peer == "" || r.attached || r.pending > 0 || d.hosted[id] != nil {
 			continue
 		}
 		delete(d.byID, id)

@@ -50,35 +50,51 @@ func (g *Gateway) prune(ctx context.Context) {
 
 // expireUnclaimed ends late deliveries of recipients that no destination serves:
 // inboxes, peers that are located nowhere, carriers that are gone. It also
-// counts every queue afresh, and forgets whom nothing has waited for since the
-// last time.
+// counts every queue afresh, and forgets whom nothing waits for.
 func (g *Gateway) expireUnclaimed(ctx context.Context) {
-	err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
-		now := t.committer.now()
-		var idle []int64
-		for _, r := range g.dir.snapshot() {
-			if r.pending == 0 {
-				idle = append(idle, r.id)
-			}
-			if r.pending == 0 || g.dispatcher.find(r.id) != nil {
-				continue
-			}
-			n, err := t.tx.ExpirePending(ctx, r.id, now, expireRows)
-			if err != nil {
-				return nil, err
-			}
-			t.end(r.id, core.DeliveryExpired, "", n)
-		}
-		counts, err := t.tx.PendingCounts(ctx)
+	// In steps, so that those who commit in between hardly wait.
+	for more := true; more; {
+		err := g.committer.do(ctx, func(ctx context.Context, t *transaction) (apply func(), err error) {
+			apply, more, err = g.expireSome(ctx, t)
+			return apply, err
+		})
 		if err != nil {
-			return nil, err
+			if ctx.Err() == nil {
+				g.log.Warn("cannot end late deliveries; will try again", "error", err)
+			}
+			return
 		}
-		return func() {
-			g.dir.recount(counts)
-			g.dir.forget(idle)
-		}, nil
-	})
-	if err != nil && ctx.Err() == nil {
-		g.log.Warn("cannot end late deliveries; will try again", "error", err)
 	}
+}
+
+func (g *Gateway) expireSome(ctx context.Context, t *transaction) (apply func(), more bool, err error) {
+	now := t.committer.now()
+	queues, err := t.tx.Queues(ctx, now)
+	if err != nil {
+		return nil, false, err
+	}
+	room := expireRows
+	counts := make(map[int64]int64, len(queues))
+	for _, q := range queues {
+		counts[q.Recipient] = q.Pending
+		if q.Late == 0 || g.dispatcher.find(q.Recipient) != nil {
+			continue
+		}
+		if room == 0 {
+			more = true
+			continue
+		}
+		n, err := t.tx.ExpirePending(ctx, q.Recipient, now, room)
+		if err != nil {
+			return nil, false, err
+		}
+		room -= n
+		counts[q.Recipient] -= int64(n)
+		more = more || room == 0
+		t.end(q.Recipient, core.DeliveryExpired, "", n)
+	}
+	return func() {
+		g.dir.recount(counts)
+		g.dir.forgetIdle(t.pending)
+	}, more, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/compozy-gateway/gateway/carriers/carriertest"
 	"github.com/compozy-gateway/gateway/core"
 	"github.com/compozy-gateway/gateway/store"
 )
@@ -121,6 +122,27 @@ func TestWhomNothingWaitsForIsForgottenInMemory(t *testing.T) {
 	}
 	h.take(h.b.Native(from("bob", h.say())))
 	h.eventually("it is moved too", func() bool { return h.deliveryState("d2", "carrier:b") == core.DeliveryAcked })
+}
+
+func TestWhatNobodyClaimedEndsHoweverManyItWasFor(t *testing.T) {
+	h := newHouse(t)
+	h.start()
+	var last *carriertest.Injected
+	for i := range expireRows + 100 {
+		last = h.a.Native(bytes.Replace(h.direct(fmt.Sprintf("m-%d", i), "ops", fmt.Sprintf("peer-%d", i)),
+			[]byte("0123456789abcdef0123456789abcdef"), fmt.Appendf(nil, "%032x", i), 1))
+	}
+	h.take(last)
+	h.offset.Store(int64(DefaultConfig().Protocol.MaxDeliveryAge + time.Second))
+	h.expireUnclaimed(h.context())
+	for _, r := range h.Gateway.dir.snapshot() {
+		if r.pending != 0 {
+			t.Fatalf("something still waits for %s", r.Recipient)
+		}
+	}
+	if state := h.deliveryState("m-0", "peer:peer-0"); state != core.DeliveryExpired {
+		t.Fatalf("the first is %s", state)
+	}
 }
 
 func TestAParkedMessageDoesNotSayWhereItsSenderIsNow(t *testing.T) {

@@ -23,6 +23,15 @@ func outbox(t *testing.T, n int64) (s *Store, mqtt, nats int64) {
 	return s, mqtt, nats
 }
 
+func queues(t *testing.T, s *Store, now time.Time) (found []Queue) {
+	t.Helper()
+	write(t, s, func(ctx context.Context, tx *Tx) (err error) {
+		found, err = tx.Queues(ctx, now)
+		return err
+	})
+	return found
+}
+
 func seqs(list []Pending) []int64 {
 	var s []int64
 	for _, p := range list {
@@ -170,6 +179,15 @@ func TestTheOldestAreDroppedAndLateOnesExpire(t *testing.T) {
 		if left := len(pending(t, s, mqtt)); left != want.left {
 			t.Errorf("step %d leaves %d, want %d", i, left, want.left)
 		}
+		late := int64(want.left)
+		if want.n == 0 {
+			late = 0 // It is a moment too early.
+		}
+		got := queues(t, s, want.at)
+		if i := slices.IndexFunc(got, func(q Queue) bool { return q.Recipient == mqtt }); want.left == 0 && i >= 0 ||
+			want.left > 0 && (i < 0 || got[i] != Queue{mqtt, int64(want.left), late}) {
+			t.Errorf("counted %+v", got)
+		}
 	}
 }
 
@@ -246,13 +264,9 @@ func TestAPeerKeepsItsRowWhoeverServesIt(t *testing.T) {
 	if rows := listed(); len(rows) != 1 || rows[0].Attached || rows[0].Carrier != "agents" || rows[0].Pending != 1 {
 		t.Fatalf("after detaching: %+v", rows)
 	}
-	write(t, s, func(ctx context.Context, tx *Tx) error {
-		counts, err := tx.PendingCounts(ctx)
-		if len(counts) != 1 || counts[first] != 1 {
-			t.Errorf("counted %v", counts)
-		}
-		return err
-	})
+	if got := queues(t, s, noon); len(got) != 1 || got[0] != (Queue{Recipient: first, Pending: 1}) {
+		t.Errorf("counted %+v", got)
+	}
 	// Links of one carrier, and the same peer elsewhere, are others.
 	for _, r := range []core.Recipient{
 		{Carrier: "http"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -31,17 +32,21 @@ func selectRecipients(db bun.IDB, into *[]recipientModel) *bun.SelectQuery {
 		ColumnExpr("(SELECT COUNT(*) FROM deliveries AS d WHERE d.recipient_id = r.id AND d.state = 0) AS pending")
 }
 
-// PendingCounts counts what waits for each recipient, as it stands in the
-// transaction; whom nothing waits for is left out.
-func (tx *Tx) PendingCounts(ctx context.Context) (map[int64]int64, error) {
-	counts := map[int64]int64{}
+// Queues tells what waits for each recipient, in the order of their ids, as it
+// stands in the transaction; whom nothing waits for is left out.
+func (tx *Tx) Queues(ctx context.Context, now time.Time) ([]Queue, error) {
+	var queues []Queue
 	err := scanRows(ctx, tx.tx, func(rows *sql.Rows) error {
-		var recipient, n int64
-		err := rows.Scan(&recipient, &n)
-		counts[recipient] = n
+		var q Queue
+		err := rows.Scan(&q.Recipient, &q.Pending, &q.Late)
+		queues = append(queues, q)
 		return err
-	}, "SELECT recipient_id, COUNT(*) FROM deliveries WHERE state = 0 GROUP BY recipient_id")
-	return counts, err
+	}, "SELECT recipient_id, COUNT(*), COUNT(*) FILTER (WHERE deadline BETWEEN 1 AND ?) FROM deliveries"+
+		" WHERE state = 0 GROUP BY recipient_id ORDER BY recipient_id", millis(now))
+	if err != nil {
+		return nil, fmt.Errorf("count the queues: %w", err)
+	}
+	return queues, nil
 }
 
 // EnsureRecipient gives the recipient's row, making it if need be. A link is

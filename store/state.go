@@ -246,6 +246,14 @@ type Pending struct {
 	Payload []byte
 }
 
+// Queue is what waits for a recipient.
+type Queue struct {
+	Recipient int64
+	// Pending counts its pending deliveries, Late those of them whose deadline has
+	// come.
+	Pending, Late int64
+}
+
 // RecipientRow is a recipient with its id.
 type RecipientRow struct {
 	ID int64
