@@ -287,9 +287,8 @@ const (
 type Status struct {
 	State State
 	// Why says what is missing when the state is not ready: the address, the
-	// filter that was refused, the stream that overlaps. Those who operate the
-	// gateway read it, without a token where there are none, so it repeats nothing
-	// that an agent or a message said.
+	// filter that was refused, the stream that overlaps. Anybody may read it, so it
+	// names no file and repeats nothing that an agent or a message said.
 	Why string
 	// LastReceive and LastSend are zero until the first.
 	LastReceive time.Time

@@ -198,8 +198,7 @@ type CarrierView struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
 	State State  `json:"state"`
-	// Trouble is the kind of what is missing, for everybody; Why says it in full,
-	// for those who operate the gateway.
+	// Trouble is the kind of what is missing, for programs; Why is for people.
 	Trouble     Trouble        `json:"trouble,omitempty"`
 	Why         string         `json:"why,omitempty"`
 	LastReceive *time.Time     `json:"last_receive,omitempty"`

@@ -12,6 +12,7 @@ type carrierState struct {
 	Type    string       `json:"type"`
 	State   core.State   `json:"state"`
 	Trouble core.Trouble `json:"trouble,omitempty"`
+	Why     string       `json:"why,omitempty"`
 }
 
 // getHealth says that the process answers.
@@ -19,13 +20,11 @@ func (s *server) getHealth(w nethttp.ResponseWriter, _ *request) error {
 	return writeJSON(w, nethttp.StatusOK, map[string]string{"status": "ok"})
 }
 
-// getReady says whether every carrier is ready, and what kind of thing is
-// missing where not. Anybody may ask, so the reason, which may name files and
-// machines, is left to getCarriers and the log.
+// getReady says whether every carrier is ready, and why not. Anybody may ask.
 func (s *server) getReady(w nethttp.ResponseWriter, _ *request) error {
 	states, ready := []carrierState{}, true
 	for _, c := range s.backend.Fleet.Carriers() {
-		states = append(states, carrierState{Name: c.Name, Type: c.Type, State: c.State, Trouble: c.Trouble})
+		states = append(states, carrierState{Name: c.Name, Type: c.Type, State: c.State, Trouble: c.Trouble, Why: c.Why})
 		ready = ready && c.State == core.StateReady
 	}
 	if !ready {

@@ -91,14 +91,14 @@ func (s *server) getWork(w nethttp.ResponseWriter, r *request) error {
 	return writeJSON(w, nethttp.StatusOK, work)
 }
 
-// getCarriers shows every carrier, what it can do and how it stands; why it is
-// not ready, and the facts about its agents and webhooks, to who operates the
-// gateway, and what agents said to an admin, who may read direct rooms too.
+// getCarriers shows every carrier, what it can do and how it stands; the facts
+// about its agents and webhooks to who operates the gateway, and what agents said
+// to an admin, who may read direct rooms too.
 func (s *server) getCarriers(w nethttp.ResponseWriter, r *request) error {
 	carriers := s.backend.Fleet.Carriers()
 	for i := range carriers {
 		if !r.caller.operator {
-			carriers[i].Why, carriers[i].Detail = "", nil
+			carriers[i].Detail = nil
 		}
 		if !r.caller.admin {
 			carriers[i].Private = nil

@@ -114,7 +114,13 @@ func TestThePasswordIsReadForEveryConnection(t *testing.T) {
 	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := newCarrier(t, b, func(cfg *Config) { cfg.Username, cfg.PasswordFile = "ada", file })
+	var log logBuffer
+	cfg, host := testConfig(b.url()), testHost("mqtt")
+	cfg.Username, cfg.PasswordFile, host.Logger = "ada", file, log.logger()
+	c, err := New(cfg, host)
+	if err != nil {
+		t.Fatal(err)
+	}
 	start(t, c, committing())
 	ready(t, c)
 	if err := os.WriteFile(file, []byte("second"), 0o600); err != nil {
@@ -133,4 +139,8 @@ func TestThePasswordIsReadForEveryConnection(t *testing.T) {
 	}
 	b.cut()
 	until(t, "the status says that the password is missing", func() bool { return strings.Contains(c.Status().Why, "password") })
+	until(t, "the log names its file", func() bool { return strings.Contains(log.String(), file) })
+	if why := c.Status().Why; strings.Contains(why, file) {
+		t.Errorf("the file is named to anybody: %s", why)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 
@@ -39,7 +40,7 @@ func (r refused) Error() string {
 }
 
 // describe puts the end of a connection, or of an attempt to connect, into words
-// for an operator.
+// that anybody may read.
 func describe(err error) string {
 	switch {
 	case err == nil:
@@ -57,6 +58,8 @@ func describe(err error) string {
 		return "the broker does not speak MQTT 3.1.1"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "the broker does not answer"
+	case errors.As(err, new(*fs.PathError)):
+		return "the file with the password cannot be read (the log names it)"
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {

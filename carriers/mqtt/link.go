@@ -2,6 +2,8 @@ package mqtt
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"time"
 )
@@ -77,6 +79,9 @@ func (l *link) report(err error, lived, pause time.Duration) {
 		level = slog.LevelWarn
 	}
 	l.logged = why
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		why = err.Error()
+	}
 	l.log.Log(context.Background(), level, "no connection to the broker", "reason", why, "retry_in", pause.Round(time.Millisecond))
 }
 

@@ -95,7 +95,7 @@ func (c *Carrier) Run(ctx context.Context, in core.Intake) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if c.status.notReady(err.Error()) {
+		if c.status.notReady(c.cfg.describe(err)) {
 			c.log.Warn("nats carrier is not ready", "error", err)
 		}
 		if wasReady {

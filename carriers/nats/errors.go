@@ -35,6 +35,19 @@ const (
 // busyPause is how long a server that is overrun is left alone.
 const busyPause = time.Second
 
+// describe puts the end of a session into words that anybody may read.
+func (c Config) describe(err error) string {
+	text := err.Error()
+	for _, file := range []string{
+		c.PasswordFile, c.TokenFile, c.CredentialsFile, c.NKeyFile, c.TLS.CertFile, c.TLS.KeyFile, c.TLS.CAFile,
+	} {
+		if file != "" && strings.Contains(text, file) {
+			return "a file of the credentials cannot be used (the log names it)"
+		}
+	}
+	return text
+}
+
 // publishError says why a message could not be written.
 func publishError(err error, subject string, serverLimit int64) *core.SendError {
 	switch {

@@ -248,12 +248,42 @@ func TestWaysToLogIn(t *testing.T) {
 	}
 }
 
-func TestSecretFileThatIsEmptyIsNamed(t *testing.T) {
+// The log names the file; the status, which anybody may read, does not.
+func TestAFileOfTheCredentialsThatCannotBeUsedIsNamedInTheLog(t *testing.T) {
 	b := newBroker(t)
-	cfg := testConfig(b)
-	cfg.TokenFile = writeFile(t, "token", []byte("\n"))
-	r := run(t, cfg, committing())
-	eventually(t, "the file is named", func() bool { return strings.Contains(r.Status().Why, cfg.TokenFile+" is empty") })
+	cert, _ := selfSigned(t)
+	for name, c := range map[string]struct {
+		content []byte
+		use     func(c *Config, file string)
+		gone    bool
+	}{
+		"an empty token":      {[]byte("\n"), func(c *Config, file string) { c.TokenFile = file }, false},
+		"a token, gone":       {[]byte("x"), func(c *Config, file string) { c.TokenFile = file }, true},
+		"a password, gone":    {[]byte("x"), func(c *Config, file string) { c.Username, c.PasswordFile = "ada", file }, true},
+		"no credentials":      {[]byte("x"), func(c *Config, file string) { c.CredentialsFile = file }, false},
+		"credentials, gone":   {[]byte("x"), func(c *Config, file string) { c.CredentialsFile = file }, true},
+		"no seed":             {[]byte("x"), func(c *Config, file string) { c.NKeyFile = file }, false},
+		"a certificate, gone": {cert, func(c *Config, file string) { c.TLS.CAFile = file }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, cfg, file := &logs{}, testConfig(b), writeFile(t, "secret", c.content)
+			c.use(&cfg, file)
+			carrier, err := New(cfg, testHost(l))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.gone {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := runCarrier(t, carrier, committing())
+			eventually(t, "the log names the file", func() bool { return strings.Contains(l.String(), file) })
+			if why := r.Status().Why; why == "" || strings.Contains(why, file) {
+				t.Errorf("the status says %q", why)
+			}
+		})
+	}
 }
 
 // selfSigned makes a certificate for 127.0.0.1 that serves both sides.
