@@ -296,8 +296,6 @@ type Status struct {
 	// Dropped counts frames that the carrier knows it lost (core NATS).
 	Dropped uint64
 	// Detail holds further facts by name, such as the agents of a stdio carrier.
+	// They are for who operates the gateway alone.
 	Detail map[string]any
-	// Private holds facts that are for an admin alone, such as what agents wrote to
-	// their standard error.
-	Private map[string]any
 }

@@ -211,5 +211,4 @@ type CarrierView struct {
 	AckKind     AckKind        `json:"ack_kind"`
 	Guarantee   string         `json:"guarantee"`
 	Detail      map[string]any `json:"detail,omitempty"`
-	Private     map[string]any `json:"private,omitempty"`
 }

@@ -20,7 +20,7 @@ func (g *Gateway) Carriers() []core.CarrierView {
 			LastReceive: timeOrNil(status.LastReceive), LastSend: timeOrNil(status.LastSend),
 			Dropped: status.Dropped, MaxPayload: limits.MaxPayload, InFlight: limits.InFlight,
 			Redelivers: limits.Redelivers, Ordered: limits.Ordered, AckKind: limits.AckKind,
-			Guarantee: limits.Guarantee, Detail: status.Detail, Private: status.Private,
+			Guarantee: limits.Guarantee, Detail: status.Detail,
 		}
 		switch {
 		case trouble && view.State == core.StateReady:

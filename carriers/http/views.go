@@ -92,16 +92,13 @@ func (s *server) getWork(w nethttp.ResponseWriter, r *request) error {
 }
 
 // getCarriers shows every carrier, what it can do and how it stands; the facts
-// about its agents and webhooks to who operates the gateway, and what agents said
-// to an admin, who may read direct rooms too.
+// about its agents and webhooks, and the end of what agents wrote to their standard
+// error, to who operates the gateway.
 func (s *server) getCarriers(w nethttp.ResponseWriter, r *request) error {
 	carriers := s.backend.Fleet.Carriers()
 	for i := range carriers {
 		if !r.caller.operator {
 			carriers[i].Detail = nil
-		}
-		if !r.caller.admin {
-			carriers[i].Private = nil
 		}
 	}
 	return writeJSON(w, nethttp.StatusOK, map[string]any{"carriers": list(carriers)})

@@ -25,9 +25,8 @@ type AgentStatus struct {
 	Why string `json:"why,omitempty"`
 	// NextStart is when an agent that is backing off is started again.
 	NextStart *time.Time `json:"next_start,omitempty"`
-	// Stderr is the end of what the last process wrote to its standard error. It may
-	// hold anything that the agent was given, so Status.Private shows it.
-	Stderr string `json:"-"`
+	// Stderr is the end of what the last process wrote to its standard error.
+	Stderr string `json:"stderr,omitempty"`
 	// Noise counts the lines that were neither envelopes nor control lines,
 	// UnusedControls the control lines that had no use, and UnreadControls the
 	// control lines that were dropped because the agent did not read them.
@@ -66,13 +65,7 @@ func (c *Carrier) Status() core.Status {
 			whys = append(whys, fmt.Sprintf("agent %s: %s", a.name, why))
 		}
 	}
-	said := make(map[string]string, len(details))
-	for name, detail := range details {
-		if detail.Stderr != "" {
-			said[name] = detail.Stderr
-		}
-	}
-	s.Detail, s.Private = map[string]any{"agents": details}, map[string]any{"stderr": said}
+	s.Detail = map[string]any{"agents": details}
 	if s.State == core.StateReady && len(whys) > 0 {
 		s.State, s.Why = core.StateNotReady, strings.Join(whys, "; ")
 	}
