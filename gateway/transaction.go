@@ -199,6 +199,20 @@ func (t *transaction) findWaiting(ctx context.Context, d *decider) error {
 	return nil
 }
 
+// recall brings back a recipient that the directory has forgotten, before
+// something waits for it again.
+func (t *transaction) recall(ctx context.Context, id int64) error {
+	if t.committer.dir.byID[id] != nil {
+		return nil
+	}
+	row, err := t.tx.RecipientByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	t.rows = append(t.rows, row)
+	return nil
+}
+
 // reservePositions sets positions aside, before those of the group's own
 // messages, for what waits for peers that the group may hear: it is older, so it
 // goes out first.

@@ -158,6 +158,9 @@ func (v *View) DeadLetters(ctx context.Context, after string, limit int) ([]core
 func (v *View) Replay(ctx context.Context, id core.DeliveryID) error {
 	g := v.gateway
 	return g.committer.do(ctx, func(ctx context.Context, t *transaction) (func(), error) {
+		if err := t.recall(ctx, id.Recipient); err != nil {
+			return nil, err
+		}
 		now := t.committer.now()
 		if err := t.tx.Replay(ctx, id, t.nextSeq(), now.Add(g.policy.maxDeliveryAge), now); err != nil {
 			return nil, err

@@ -124,6 +124,36 @@ func TestWhomNothingWaitsForIsForgottenInMemory(t *testing.T) {
 	h.eventually("it is moved too", func() bool { return h.deliveryState("d2", "carrier:b") == core.DeliveryAcked })
 }
 
+func TestAReplayBringsAForgottenPeerBack(t *testing.T) {
+	h := newHouse(t, func(c *Config) { c.Store.MaxPending = 1 })
+	h.start()
+	h.take(h.a.Native(h.direct("d1", "ops", "bob")))
+	h.take(h.a.Native(h.direct("d2", "ops", "bob")))
+	if state := h.deliveryState("d1", "peer:bob"); state != core.DeliveryDead {
+		t.Fatalf("the first of two is %s", state)
+	}
+	h.take(h.b.Native(from("bob", h.say())))
+	h.eventually("the second is moved", func() bool { return h.deliveryState("d2", "carrier:b") == core.DeliveryAcked })
+	h.expireUnclaimed(h.context())
+	h.expireUnclaimed(h.context())
+	if len(h.Gateway.dir.peers) != 0 {
+		t.Fatalf("still known: %v", h.Gateway.dir.peers)
+	}
+	dead, err := h.View("a").DeadLetters(h.context(), "", 10)
+	if err != nil || len(dead) != 1 {
+		t.Fatalf("dead letters: %+v, %v", dead, err)
+	}
+	id, err := core.ParseDeliveryID(dead[0].Delivery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.View("a").Replay(h.context(), id); err != nil {
+		t.Fatal(err)
+	}
+	h.take(h.b.Native(from("bob", h.say())))
+	h.eventually("it is moved too", func() bool { return h.deliveryState("d1", "carrier:b") == core.DeliveryAcked })
+}
+
 func TestWhatNobodyClaimedEndsHoweverManyItWasFor(t *testing.T) {
 	h := newHouse(t)
 	h.start()

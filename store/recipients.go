@@ -74,7 +74,7 @@ func (tx *Tx) Attach(ctx context.Context, r core.Recipient, push bool) (Recipien
 	return tx.recipient(ctx, r)
 }
 
-// recipient reads one row.
+// recipient reads the row of a recipient by its name.
 func (tx *Tx) recipient(ctx context.Context, r core.Recipient) (RecipientRow, error) {
 	query, args := "SELECT id FROM recipients WHERE workspace = ? AND channel = ? AND peer = ? AND peer <> ''",
 		[]any{r.WorkspaceID, r.Channel, r.Peer}
@@ -85,12 +85,18 @@ func (tx *Tx) recipient(ctx context.Context, r core.Recipient) (RecipientRow, er
 	if err := tx.tx.Tx.QueryRowContext(ctx, query, args...).Scan(&id); err != nil {
 		return RecipientRow{}, notFound("find recipient "+r.String(), err)
 	}
+	return tx.RecipientByID(ctx, id)
+}
+
+// RecipientByID reads the row of a recipient as it stands in the transaction.
+// ErrNotFound when there is none.
+func (tx *Tx) RecipientByID(ctx context.Context, id int64) (RecipientRow, error) {
 	var found []recipientModel
 	if err := selectRecipients(tx.tx, &found).Where("r.id = ?", id).Scan(ctx); err != nil {
-		return RecipientRow{}, fmt.Errorf("read recipient %s: %w", r, err)
+		return RecipientRow{}, fmt.Errorf("read recipient %d: %w", id, err)
 	}
 	if len(found) == 0 {
-		return RecipientRow{}, notFound("read recipient "+r.String(), sql.ErrNoRows)
+		return RecipientRow{}, notFound(fmt.Sprintf("read recipient %d", id), sql.ErrNoRows)
 	}
 	return found[0].row(), nil
 }
