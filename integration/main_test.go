@@ -1,5 +1,3 @@
-//go:build brokers
-
 package integration
 
 import (
@@ -34,17 +32,4 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(dir)
 		os.Exit(status)
 	}))
-}
-
-// need finds a program that a test cannot do without.
-func need(t *testing.T, program, debianPackage string) string {
-	t.Helper()
-	// Debian keeps servers where an ordinary user's PATH does not look.
-	for _, dir := range []string{"", "/usr/sbin", "/usr/local/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
-			return path
-		}
-	}
-	t.Fatalf("%s is not installed; the Debian package %s has it", program, debianPackage)
-	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -209,4 +210,17 @@ func gone(pid int) bool {
 		return true
 	}
 	return processState(pid) == 'Z'
+}
+
+// need finds a program that a test cannot do without.
+func need(t *testing.T, program, debianPackage string) string {
+	t.Helper()
+	// Debian keeps servers where an ordinary user's PATH does not look.
+	for _, dir := range []string{"", "/usr/sbin", "/usr/local/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return path
+		}
+	}
+	t.Fatalf("%s is not installed; the Debian package %s has it", program, debianPackage)
+	return ""
 }
