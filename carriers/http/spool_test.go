@@ -10,7 +10,8 @@ import (
 )
 
 func TestBatchOfAClientThatSendsEverythingFirstIsAnsweredWhole(t *testing.T) {
-	s := start(t, func(c *Config) { c.WriteTimeout = 2 * time.Second })
+	const writeTimeout = 4 * time.Second
+	s := start(t, func(c *Config) { c.WriteTimeout = writeTimeout })
 	conn := s.dial()
 	// So many lines take long with the race detector on a busy machine.
 	if err := conn.SetDeadline(time.Now().Add(4 * patience)); err != nil {
@@ -19,15 +20,26 @@ func TestBatchOfAClientThatSendsEverythingFirstIsAnsweredWhole(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(512 << 10); err != nil {
 		t.Fatal(err)
 	}
-	// The lines and their answers are each far more than what sockets hold.
+	// The answers are far more than what sockets hold.
 	const lines = 60_000
 	line := strings.Repeat("x", 399) + "\n"
 	fmt.Fprintf(conn, "POST /v0/envelopes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"+
 		"Connection: close\r\nContent-Length: %d\r\n\r\n", len(line)*lines)
-	for range lines / 1000 {
-		if _, err := fmt.Fprint(conn, strings.Repeat(line, 1000)); err != nil {
+	send := func(n int) {
+		t.Helper()
+		if _, err := fmt.Fprint(conn, strings.Repeat(line, n)); err != nil {
 			t.Fatalf("the body is not taken: %v", err)
 		}
+	}
+	for range lines/1000 - 1 {
+		send(1000)
+	}
+	// For longer than an answer may wait, the rest comes in small pieces.
+	piece := time.NewTicker(writeTimeout / 8)
+	defer piece.Stop()
+	for range 10 {
+		send(100)
+		<-piece.C
 	}
 	got := readReply(t, conn).results(t)
 	if len(got) != lines || got[lines-1].Line != lines || got[lines-1].Status != 422 {

@@ -276,7 +276,7 @@ func TestExplicitAcknowledgement(t *testing.T) {
 
 	acknowledge := false
 	p.must(t, order{Acknowledge: &acknowledge})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	result := b.send(ctx, "ada", "late", numbered(77))
 	if code := failure(t, result); code != core.CodeTimeout {

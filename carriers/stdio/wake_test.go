@@ -133,7 +133,7 @@ func TestHowAResidentAgentsWakeEnds(t *testing.T) {
 func TestAResidentAgentThatDoesNotEndItsWakeIsKilledAndStartedAgain(t *testing.T) {
 	p := newPuppet(t)
 	b := run(t, one("ada", p.config(t, "ada")))
-	b.ready()
+	until(t, "a process is there", func() bool { return len(p.processes()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if o := over(t, b.wake(ctx, "ada", &wrote{}, messageOf("a"))); o.err != nil || o.outcome.State != core.WakeDeadlineExceeded {

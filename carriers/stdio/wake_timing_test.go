@@ -34,11 +34,11 @@ func TestAStopEndsAWakeWithoutAnOutcome(t *testing.T) {
 func TestWhatAnAgentWritesUntilItIsKilledBelongsToItsWake(t *testing.T) {
 	for _, launch := range []LaunchMode{LaunchStart, LaunchWake} {
 		t.Run(string(launch), func(t *testing.T) {
-			cfg := shell("ada", `read -r line; while :; do echo "{\"id\":\"more\"}"; done`)
+			cfg := shell("ada", `read -r line; while :; do echo "{\"id\":\"more\"}"; sleep 0.01; done`)
 			cfg.Launch = launch
 			b := run(t, one("ada", cfg))
 			b.ready()
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			o := over(t, b.wake(ctx, "ada", &wrote{}, messageOf("a")))
 			if o.err != nil || o.outcome.State != core.WakeDeadlineExceeded {
