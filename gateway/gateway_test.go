@@ -199,8 +199,8 @@ func TestALateDeliveryExpiresAndStaysReadable(t *testing.T) {
 	h.start()
 	h.take(h.a.Native(h.say(fmt.Sprintf(`"expires_at":%d`, h.now().Unix()+60))))
 	h.offset.Add(int64(2 * time.Minute))
-	h.b.Restore()
 	h.eventually("it is expired", func() bool { return h.deliveryState("id-1", "carrier:b") == core.DeliveryExpired })
+	h.b.Restore()
 	if n := len(h.b.Sent()); n != 0 {
 		t.Fatalf("%d late messages came out", n)
 	}

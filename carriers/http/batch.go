@@ -16,6 +16,9 @@ const (
 	batchWindow = 4096
 	// batchWrite is how many bytes of answers are written at once.
 	batchWrite = 16 << 10
+	// batchBackoff bounds how long TCP may pause between two tries to hand over what
+	// a client has had no room for (RFC 6298, section 2.5, and Linux).
+	batchBackoff = 2 * time.Minute
 	// batchPatience is how long a line waits for its place where the line before
 	// it has waited in vain.
 	batchPatience = 250 * time.Millisecond
@@ -64,18 +67,20 @@ func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 	defer context.AfterFunc(broken, interrupt)()
 	defer context.AfterFunc(r.caller.revocation(), interrupt)()
 
+	began := time.Now()
+	extend := func() { s.extendAnswers(w, began) }
 	pending := make(chan pendingLine, batchWindow)
 	answers := newSpool(&s.spooled)
 	var writeErr error
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.answerLines(r, pending, answers) })
 	tasks.Go(func() {
-		if writeErr = s.writeAnswers(w, rc, answers); writeErr != nil {
+		if writeErr = s.writeAnswers(w, extend, answers); writeErr != nil {
 			breakOff()
 		}
 		answers.abandon()
 	})
-	s.readLines(broken, r, w, pending)
+	s.readLines(broken, r, w, extend, pending)
 	close(pending)
 	tasks.Wait()
 	if writeErr != nil {
@@ -87,7 +92,7 @@ func (s *server) postBatch(w nethttp.ResponseWriter, r *request) error {
 // readLines offers line after line until the body ends. As long as the client
 // sends, it need not take answers yet: each piece of its body gives the answer
 // that it may be keeping waiting its time anew.
-func (s *server) readLines(broken context.Context, r *request, w nethttp.ResponseWriter, pending chan<- pendingLine) {
+func (s *server) readLines(broken context.Context, r *request, w nethttp.ResponseWriter, extend func(), pending chan<- pendingLine) {
 	rc := nethttp.NewResponseController(w)
 	limit := s.host.MaxEnvelopeBytes + spaceAllowance
 	revocation := r.caller.revocation()
@@ -101,7 +106,7 @@ func (s *server) readLines(broken context.Context, r *request, w nethttp.Respons
 			}
 			return rc.SetReadDeadline(t)
 		},
-		came: func() { s.extendWrite(w) },
+		came: extend,
 	}, limit)
 	patience := s.cfg.AcceptTimeout
 	for {
@@ -163,9 +168,10 @@ func (s *server) answerLines(r *request, pending <-chan pendingLine, answers *sp
 
 // writeAnswers writes what is spooled until it is complete. Answers are held
 // back only while more of them are ready.
-func (s *server) writeAnswers(w nethttp.ResponseWriter, rc *nethttp.ResponseController, answers *spool) error {
+func (s *server) writeAnswers(w nethttp.ResponseWriter, extend func(), answers *spool) error {
+	rc := nethttp.NewResponseController(w)
 	piece := make([]byte, batchWrite)
-	s.extendWrite(w)
+	extend()
 	if err := rc.Flush(); err != nil {
 		return err
 	}
@@ -174,7 +180,7 @@ func (s *server) writeAnswers(w nethttp.ResponseWriter, rc *nethttp.ResponseCont
 		if n == 0 {
 			return nil
 		}
-		s.extendWrite(w)
+		extend()
 		if _, err := w.Write(piece[:n]); err != nil {
 			return err
 		}
@@ -185,6 +191,14 @@ func (s *server) writeAnswers(w nethttp.ResponseWriter, rc *nethttp.ResponseCont
 			return err
 		}
 	}
+}
+
+// extendAnswers gives the next write of answers its time: as long as the client
+// has been sending by now, where that is more. For where it has taken nothing
+// meanwhile, TCP may have backed off, and hand on no sooner what it begins to read.
+func (s *server) extendAnswers(w nethttp.ResponseWriter, began time.Time) {
+	patience := max(s.cfg.WriteTimeout, min(time.Since(began), batchBackoff))
+	_ = nethttp.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // Only the writers of tests have no deadlines.
 }
 
 // lineAnswer waits for the line's settlement.
